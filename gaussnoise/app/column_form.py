@@ -2,7 +2,7 @@
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from nicegui import ui
 
@@ -14,6 +14,7 @@ from .columns import (
     KINDS,
     NUMBERS,
     age_names,
+    ages_in,
     attribute_of,
     birth_dates,
     clip_help,
@@ -28,8 +29,19 @@ from .described import described
 from .parts import handled, more
 from .reasons import codes_in, ends_in, texts_in
 
-_SUMS, _GROUPS = "For means and sums", "For tables by groups"
+_SUMS, _GROUPS = "Means and sums", "Groups"
+_PURPOSE = "Means of it, or groups?"
+_WHAT = {"edges": "These groups are", "clip": "These limits are", "unit": "This step is"}
 _MORE = "group for the rest, codes for no answer, title, kind"  # less used fields
+
+
+def public(kind: str | None) -> str:
+    """Return the words with which a person confirms values of a kind as public knowledge.
+
+    >>> public("clip"), public("texts")
+    ('These limits are public', 'This list is public')
+    """
+    return f"{_WHAT.get(kind or '', 'This list is')} public"
 
 
 class ColumnForm:
@@ -62,20 +74,31 @@ class ColumnForm:
             self._draw_ages()
         elif self._start in NUMBERS:
             self._draw_purposes()
+        self.fields = ui.column().classes("w-full")
+        # a draft with proposals for both purposes does not choose one of them
+        self.fields.set_visibility(self._start != "edges" or not ends_in(reason))
+        with self.fields:
+            self._draw_fields(attribute, reason)
+        self._listen()
+
+    @property
+    def kind(self) -> ui.select:
+        """The choice of the kind of values."""
+        return self._kind
+
+    def _draw_fields(self, attribute: Attribute | None, reason: str) -> None:
+        """Draw the fields that follow the choice of a purpose."""
         if not self._is_dated:
             self._draw_values()
-        self._names = ui.textarea("Names of the intervals, for readers")
-        self._names.props('autogrow hint="one a line, in their order: under 18, then 18 to 39"')
-        self._names.value = typed_names(attribute and attribute.names)
+        self._names = ui.textarea("Names of the intervals, for readers").props("autogrow")
+        self._show_in_order((attribute and attribute.names) or ())
         if not self._is_dated:
             self._draw_named()
         self._measured = ui.input("Unit of the number")
         self._measured.value = (attribute and attribute.measured_in) or ""
         self._measured.props('hint="for readers of its means and sums, like EUR or days"')
         self._has_unit = bool(self._measured.value)
-        if texts := texts_in(reason):
-            no_mean = "" if self._is_dated else ", and in no mean"
-            ui.label(f"Rows with {texts} count in the group for the rest{no_mean}.")
+        self._texts = ui.label()  # on texts among numbers or dates
         codes = ui.row()  # for a button that fills fields which come later
         rest = more(f"More: {'ends, ' * self._is_dated}{_MORE}")
         # it is open if the column's line does not show all ends, which are to be confirmed
@@ -98,7 +121,6 @@ class ColumnForm:
             self._draw_codes()
         for field in (self._names, self._measured, self._title, self._other, self._missing):
             field.classes("w-full")
-        self._listen()
 
     def read(self, name: str) -> Attribute:
         """Return the described attribute of the column ``name``.
@@ -109,7 +131,9 @@ class ColumnForm:
         unit = self._measured.value if self._measured.visible else ""
         fields = self._text, self._other, self._missing
         values, rest, codes = (field.value or "" for field in fields)
-        said = unit or "", self._names.value or "", self._title.value or ""
+        named = (self._names.value or "").strip().split("\n")
+        named = typed_names(named[::-1] if self._youngest_first else named)
+        said = unit or "", named, self._title.value or ""
         return attribute_of(name, self._kind.value, values, rest, codes, self._attribute, *said)
 
     def confirmed(self, name: str) -> Attribute:
@@ -118,6 +142,8 @@ class ColumnForm:
         Raises:
             SchemaError: the fields describe no attribute, or a possible code has no answer yet.
         """
+        if not self.fields.visible:
+            raise SchemaError(f"Say first: {_PURPOSE}")
         if self._open_codes:
             raise SchemaError(f"Say first whether {self._open_codes} is a number, or no answer.")
         return self.read(name)
@@ -135,10 +161,11 @@ class ColumnForm:
 
     def _draw_named(self) -> None:
         """Draw a button that names the intervals."""
-        self._propose = ui.button(
-            on_click=handled(lambda: self._names.set_value(self._first_names))
-        )
-        self._propose.props("outline no-caps")
+
+        def name() -> None:
+            self._show_in_order(self._first_names.split("\n"))
+
+        self._propose = ui.button(on_click=handled(name)).props("outline no-caps")
 
     def _draw_ages(self) -> None:
         """Draw the fields for intervals of birth dates, by age."""
@@ -149,8 +176,7 @@ class ColumnForm:
             def by_age() -> None:
                 born = birth_dates(ages.value or "", day.value or "")
                 self._kind.value, self._text.value = "edges", self._days(born)
-                self._names.value = age_names(ages.value or "")
-                self._names.props('hint="the oldest first, as birth dates go"')
+                self._show_in_order(age_names(ages.value or "").split("\n"))
                 self._title.value = f"age on {(day.value or '').strip()}"
 
             ui.button("Make these age groups", on_click=handled(by_age)).props("outline")
@@ -158,11 +184,14 @@ class ColumnForm:
     def _draw_purposes(self) -> None:
         """Draw the two purposes of a number, of which each chooses a kind."""
         groups = "edges" if self._start in ("clip", "unit") else self._start
-        with ui.row():
+        with ui.row().classes("items-center"):
+            ui.label(_PURPOSE)
             for name, kind in {_SUMS: "clip", _GROUPS: groups}.items():
 
                 def choose(kind: str = kind) -> None:
+                    self.fields.set_visibility(True)
                     self._kind.value = kind
+                    self._show()
 
                 self._purposes[name] = ui.button(name, on_click=handled(choose)).props("no-caps")
 
@@ -248,9 +277,13 @@ class ColumnForm:
             self._text.update()
         sums = kind in ("clip", "unit")
         for name, button in self._purposes.items():
-            is_chosen = (name == _SUMS) == sums
+            is_chosen = (name == _SUMS) == sums and self.fields.visible
             button.props(f"aria-pressed={str(is_chosen).lower()}")
             button.props(remove="outline") if is_chosen else button.props("outline")
+        if texts := texts_in(self._reason):
+            where = "no mean" if sums else "the group for the rest"
+            self._texts.text = f"Rows with {texts} count in {where}."
+        self._texts.set_visibility(bool(texts))
         self._measured.set_visibility(sums or (self._has_unit and kind in NUMBERS))
         found = None
         if kind == "texts":
@@ -262,6 +295,15 @@ class ColumnForm:
         is_edges = kind == "edges"
         self._show_names(is_edges, self._days(proposed_names(text)) if is_edges else "")
 
+    def _show_in_order(self, names: Sequence[str]) -> None:
+        """Show names of intervals; those of ages with the youngest first, against birth dates."""
+        self._youngest_first = bool(ages_in(names))
+        self._has_names = bool(names) or not self._is_dated  # dates are first made groups of ages
+        order = "in their order: under 18, then 18 to 39"
+        order = "the youngest first" if self._youngest_first else order
+        self._names.props(f'hint="one a line, {order}"')
+        self._names.value = typed_names(names[::-1] if self._youngest_first else names)
+
     def _show_names(self, is_shown: bool, found: str) -> None:
         """Show the names of intervals; those that the user did not type follow the ends."""
         before = self._first_names
@@ -270,7 +312,7 @@ class ColumnForm:
             self._names.value = found
         first = "; ".join(found.split("\n")[:2])
         self._propose.text = f"Names for whole numbers or days: {first} …"
-        self._names.set_visibility(is_shown)
+        self._names.set_visibility(is_shown and self._has_names)
         self._propose.set_visibility(is_shown and bool(found) and self._names.value != found)
 
 

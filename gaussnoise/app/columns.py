@@ -168,6 +168,17 @@ def age_names(ages: str) -> str:
     return typed_names(words[::-1])
 
 
+def ages_in(names: Sequence[str]) -> str:
+    """Return the ages for which :func:`age_names` gives these names; "" without such ages.
+
+    >>> ages_in(["aged 65 and over", "aged 18 to 64", "under 18"]), ages_in(["old", "young"])
+    ('0, 18, 65', '')
+    """
+    begins = [re.match(r"aged (\d+)|under \d+$", name) for name in reversed(names)]
+    ages = ", ".join((found[1] or "0") for found in begins if found)
+    return ages if ages and age_names(ages) == typed_names(names) else ""
+
+
 def title_and_unit(name: str) -> tuple[str, str]:
     """Return a title and a unit of measurement from a column's name; "" without a unit.
 
@@ -273,7 +284,8 @@ def attribute_of(
     return Attribute(name, unit=numbers[0], **given)
 
 
-_MARKS = re.compile(r'[,=;·]|^["…]|\(also ')  # marks of the form, and of the line of a column
+# marks of the form, and of the line of a column
+_MARKS = re.compile(r'[,=;·]|^["…]|\(also |and the rest:')
 # characters without a shape that Unicode lists as letters, marks or symbols
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 
 from ..tables import Attribute
-from .columns import as_typed, proposed_names, typed, typed_names
+from .columns import ages_in, as_typed, proposed_names, typed, typed_names
 
 _MOST, _LONGEST = 14, 240  # most words and spellings in a line, and its most characters
 _FIRST = 5  # as many values of a longer list are shown
@@ -22,11 +22,11 @@ def described(attribute: Attribute, days: Callable[[str], str] = str) -> tuple[s
     ('a number from 0 to 6,000; no answer: -1', True)
     """
     said, is_all = _values(attribute, days)
-    if attribute.missing:
-        codes = (as_typed(x) if isinstance(x, str) else str(x) for x in attribute.missing)
-        said += f"; no answer: {', '.join(codes)}"
-    if attribute.other is not None:
-        said += f"; the rest: {as_typed(attribute.other)}"
+    codes = ", ".join(as_typed(x) if isinstance(x, str) else str(x) for x in attribute.missing)
+    if attribute.other is not None:  # where codes for no answer count as well
+        said += f"; {codes}{' and ' * bool(codes)}the rest: {as_typed(attribute.other)}"
+    elif codes:
+        said += f"; no answer: {codes}"
     if attribute.title:
         said += f"; called “{attribute.title}”"
     is_short = len(said) <= _LONGEST and len(attribute.missing) <= _MOST
@@ -51,6 +51,7 @@ def _values(attribute: Attribute, days: Callable[[str], str]) -> tuple[str, bool
             first, last = (days(str(attribute.edges[k])) for k in (0, -1))
             return f"intervals of {years} year{'s' * (years > 1)} from {first} to {last}", True
         own = [*(attribute.names or (x for x in days(ends).split(", ") if "inf" not in x))]
+        own = own[::-1] if ages_in(attribute.names or ()) else own  # the youngest first
         is_all = attribute.names is None or typed_names(attribute.names) == proposed_names(ends)
         kind = "" if attribute.names else f"{len(attribute.edges) - 1} intervals with the ends "
     if is_all and sum(map(len, own)) <= _LONGEST:

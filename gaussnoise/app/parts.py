@@ -72,7 +72,7 @@ CHECK = "check"  # the place on the page Streams that checks the rows of a tick
 _ROWS = 20  # most rows of a table that are shown at once
 _ROW = re.compile(r"\S {2,}\S.* {2,}\S")  # three columns; two are a name and a sentence
 # in a check of rows: its number of rows and its warnings, and what begins a list of values
-_FIRST = re.compile(r"^(?:[\d,]+ rows?\b|WARNING: ).*", re.MULTILINE)
+_FIRST = re.compile(r"^(?:All [\d,]+ rows count|[\d,]+ (?:of|rows?)\b|WARNING: ).*", re.MULTILINE)
 _LISTS = re.compile(r"^counted (?:as|in) .*:$", re.MULTILINE)
 # in the page until the browser has drawn it; on a slow machine, it would be white meanwhile
 _WAIT = '<p class="wait">One moment …</p>'
@@ -342,13 +342,17 @@ def _refused_rows(job: Job) -> None:
 
 
 def check_rows(state: State, page: str) -> None:
-    """Draw a button that starts the check of the rows for a release, and opens ``page`` again."""
+    """Draw a button that starts the check of the rows for a release, and opens ``page`` again.
+
+    It says whether the file and the schema, as they are, were checked before.
+    """
 
     def check() -> None:
         state.check()
         go(page)
 
-    ui.button("Check the rows", on_click=handled(check)).props("outline")
+    name = "Check the rows" if state.checked is None else "Check again"
+    ui.button(name, on_click=handled(check)).props("outline")
 
 
 def offered(field: ui.input, questions: Sequence[str]) -> None:

@@ -19,8 +19,8 @@ from ..tables.reading.frames import open_table
 from ..tables.reading.office import is_office
 from ..tables.reading.sniff import marks_fit, sniffed
 from ..tables.schema.planned import load_plan
-from .column_form import ColumnForm
-from .columns import day_first
+from .column_form import ColumnForm, public
+from .columns import day_first, kind_of
 from .described import described
 from .jobs import Job
 from .number_field import NumberField
@@ -285,11 +285,13 @@ def _columns(state: State, schema: Schema, at: int | None) -> None:
             ui.label("All columns are confirmed: nothing is published yet.")
         elif reasons:
             done = len(schema.names) - len(reasons)
+            rare = " A rare value would tell readers that a person has it."
             with ui.element("div").classes("mine"):
-                ui.label(f"{len(reasons)} of {len(schema.names)} columns are read off the data.")
                 words(
-                    "Confirm a list if it is *public knowledge*, like the districts of a town. A "
-                    "rare value would tell readers that a person has it."
+                    f"{len(reasons)} of {len(schema.names)} columns are read off the data: confirm "
+                    "each list that is *public knowledge*, like the districts of a town."
+                    + rare
+                    * any(map(rare_in, reasons.values()))
                 )
             ui.linear_progress(done / len(schema.names), show_value=False).props(
                 'aria-label="Columns confirmed"'
@@ -312,7 +314,7 @@ def _columns(state: State, schema: Schema, at: int | None) -> None:
 
 
 _DAY_FIRST = re.compile(r"d{1,2}\.M{1,2}\.yyyy")
-_PUBLIC, _LEAVE = "This list is public", "Leave out"
+_LEAVE = "Leave out"
 
 
 def _column(
@@ -340,9 +342,14 @@ def _column(
         state.project.change(lambda file: file.without(attribute, "by hand"))
         go_on(k)
 
-    def answer(heading: str, click: Callable[[], object], look: str = "outline") -> None:
-        button = ui.button(heading, on_click=handled(click)).props(look)
+    def called(button: ui.button, heading: str) -> None:
         button.props["aria-label"] = f"{heading}: {name}"
+        button.text = heading
+
+    def answer(heading: str, click: Callable[[], object], look: str = "outline") -> ui.button:
+        button = ui.button(on_click=handled(click)).props(look)
+        called(button, heading)
+        return button
 
     with ui.row().classes("w-full items-center"):
         is_open = at and bool(reason) and not is_all
@@ -359,7 +366,7 @@ def _column(
             ):
                 # neither is the usual answer: a person decides
                 if is_all:
-                    answer(_PUBLIC, lambda: save(attribute))
+                    answer(public(kind_of(attribute)), lambda: save(attribute))
                 answer("Change", part.open)
                 answer(_LEAVE, leave_out, "flat")
     with part:
@@ -369,8 +376,16 @@ def _column(
                 ui.label(in_words(reason))
         with ui.row():
             if reason:
-                answer(_PUBLIC, lambda: save(form.confirmed(name)))
-                answer("Save, and confirm later", lambda: save(form.read(name), reason))
+                own = answer("", lambda: save(form.confirmed(name)))
+                later = answer("Save, and confirm later", lambda: save(form.read(name), reason))
+                for button in (own, later):
+                    button.bind_visibility_from(form.fields, "visible")
+
+                def look() -> None:
+                    called(own, f"Save: {public(form.kind.value).lower()}")
+
+                form.kind.on_value_change(look)
+                look()
             else:
                 answer("Keep", lambda: save(form.read(name)))
             answer(_LEAVE, leave_out, "flat")
@@ -465,20 +480,22 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
             label="Column that names the person",
         ).classes("w-full")
         most_rows = stated.get("rows_per_person", 1)
-        kept = named, most_rows
+        hides = stated.get("neighbors", "add-remove")
+        kept = named, most_rows, hides
         rows = NumberField("Rows of one person, at most", most_rows, whole=True)
         rows.classes("w-full")
-        hides = stated.get("neighbors", "add-remove")
         with more("What is hidden of a person").set_value(hides != "add-remove"):
             relation = ui.radio(_HIDDEN, value=hides)
         meaning = ui.label().props('role="status"')
 
         def look() -> None:
             own, most = person.value or "", int(rows.number or 1)
-            is_kept = "Kept. " * bool({"person", "rows_per_person"} & stated.keys())
-            said = is_kept if (own, most) == kept else "Not kept yet. "
+            is_stated = bool({"person", "rows_per_person"} & stated.keys())
+            is_kept = (own, most, relation.value) == kept
+            said = "Kept. " * is_stated if is_kept else "Not kept yet. "
             meaning.text = said + consequence(own, most)
             button.text = f"Keep: {_person_text(own, most)}"
+            button.set_visibility(not (is_stated and is_kept))
 
         def keep() -> None:
             nonlocal kept
@@ -501,12 +518,13 @@ def _protected(state: State, schema: Schema, at: int | None) -> None:
             elif person.value in schema.names:
                 go("/")
             else:
-                kept = person.value or "", most
+                kept = person.value or "", most, relation.value
+                stated.update(load_plan(state.project.schema))
                 look()
-                note(f"Kept: {_person_text(*kept)}.")
+                note(f"Kept: {_person_text(*kept[:2])}.")
 
         button = ui.button(on_click=handled(keep))
-        for field in (person, rows):
+        for field in (person, rows, relation):
             field.on_value_change(handled(look))
         look()
 
@@ -534,14 +552,14 @@ def consequence(person: str, most: int) -> str:
     """
     noise = f" The noise is about {most} times that for one row." if most > 1 else ""
     if person:
-        more_rows, count = (
-            ("several rows have", "one counts")
+        often, more_rows, drawn = (
+            ("once", "several rows", "one of them is")
             if most == 1
-            else (f"more than {most} rows have", f"{most} count")
+            else (f"{most} times at most", f"more than {most} rows", f"{most} of them are")
         )
         return (
-            f"Each person is protected as a whole. If {more_rows} the same {person!r}, {count}, "
-            f"drawn at random.{noise}"
+            f"Each person is protected as a whole and counts {often}: if {more_rows} have the same "
+            f"{person!r}, {drawn} drawn at random.{noise}"
         )
     if most == 1:
         return (
@@ -556,10 +574,13 @@ def consequence(person: str, most: int) -> str:
 
 def _check(state: State, at: int | None) -> None:
     with ui.card():
-        if at == _RESULT and not state.jobs.is_busy:
+        if at == _RESULT:
             scroll_here()
         head("Would all rows count?", 2)
-        check_rows(state, f"/?at={_RESULT}")
         job = state.jobs.last
+        if job is not None and job.words[0] == "check" and state.jobs.is_busy:
+            ui.label("The rows are checked now.")
+            return
+        check_rows(state, f"/?at={_RESULT}")
         if job is not None and job.words[0] == "check" and job.status is not None:
             answer(job)

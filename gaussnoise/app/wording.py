@@ -23,6 +23,15 @@ _IN_PAGE = {
     r", or (on_outside=\"refuse\"|--on-outside refuse) refuses the table:": " of all tables:",
     r"\bin (?:the|its) catch-all\b": "as the rest",
     r", with its catch-alls$": "",
+    # the numbers of a check of rows, in sentences
+    r"^([\d,]+) rows?, \1 counted$": r"All \1 rows count.",
+    r"^([\d,]+) rows?, ([\d,]+) counted$": r"\2 of \1 rows count.",
+    r"^1 left out of all tables:\n  (\S.*?) +no person +1$(?!\n  )": r"1 has no \1.",
+    r"^([\d,]+) left out of all tables:\n  (\S.*?) +no person +\1$(?!\n  )": r"\1 have no \2.",
+    r"^1 not counted: further rows of persons who are counted$": "1 is a further row "
+    "of a person who is counted.",
+    r"^([\d,]+) not counted: further rows of persons who are counted$": r"\1 are further rows "
+    "of persons who are counted.",
     r"`gaussnoise check TABLE -s SCHEMA`": "Check the rows",
     r"give the number edges in place of clip": "make the number intervals, in place of “a number, "
     "for sums and means”",

@@ -5,7 +5,7 @@ Every line of it must be checked against public knowledge.
 
 import json
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import narwhals as nw
@@ -32,7 +32,7 @@ from ..schema.dates import ZONELESS, is_dated
 from ..schema.dialect import USUAL, Dialect, Files, hint
 from ..schema.interval_names import whole_names
 from ..schema.schema import RESERVED_NAMES, Attribute, Category, Schema, stated_toml
-from ..schema.spellings import Spelt, joined
+from ..schema.spellings import Spelt, abbreviated, joined
 from .calendar_names import in_order
 from .edges import calendar_edges, log_edges, round_edges, round_ends
 from .like_dates import like_dates
@@ -204,7 +204,7 @@ def _attribute(name: str, column: Seen, as_written: Callable[[str], str]) -> tup
     """Return a column's drafted attribute, and why it has these categories or bins."""
     if column.kind is None:
         raise DataError(f"column {name!r}: expected values, got none; hint: drop it")
-    catch_all, spelt, codes = _catch_all(column, as_written), (), []
+    catch_all, spelt, short, codes = _catch_all(column, as_written), (), {}, []
     if column.kind == "dates":
         return _dates(name, column, catch_all)
     if column.kind == "truths":
@@ -217,6 +217,9 @@ def _attribute(name: str, column: Seen, as_written: Callable[[str], str]) -> tup
         if not words:
             words, codes = column.words.rows, []
         spelt = joined(words)
+        short = abbreviated(words.keys() - {text for _, own in spelt for text in own})
+        if short:
+            spelt = _with_short(dict(spelt), short)
         values = in_order(words.keys() - {text for _, own in spelt for text in own})
         said = "values" + (", of several kinds" if column.is_mixed else "")
         said += ", some numbers written like 007" if column.coded else ""
@@ -260,16 +263,26 @@ def _attribute(name: str, column: Seen, as_written: Callable[[str], str]) -> tup
         )
     if like := like_dates(column):
         reason += f" Most are like dates: {like}."
-    reason += _rare(column, values)
-    if spelt:
+    reason += _rare(column, values, dict(spelt))
+    if alike := tuple(group for group in spelt if group[0] not in short.values()):
         why = "they differ in capitals, blanks or the code of a letter only"
-        reason += f" Spellings that were joined, since {why}: {_shown(spelt)}."
+        reason += f" Spellings that were joined, since {why}: {_shown(alike)}."
+    if begun := tuple(group for group in spelt if group[0] in short.values()):
+        reason += f" Short forms are proposed to count as the word: {_shown(begun)}."
     return Attribute(name, values, other=other, missing=codes, spellings=spelt), reason
 
 
-def _rare(column: Seen, values: Sequence[Category]) -> str:
+def _with_short(spelt: dict[str, tuple[str, ...]], short: Mapping[str, str]) -> tuple[Spelt, ...]:
+    """Return spellings to which short forms, with their own spellings, were added."""
+    for own in sorted(short):
+        spelt[short[own]] = (*spelt.get(short[own], ()), own, *spelt.pop(own, ()))
+    return tuple(sorted(spelt.items()))
+
+
+def _rare(column: Seen, values: Sequence[Category], spelt: Mapping[str, Sequence[str]]) -> str:
     """Return a remark that names categories of few rows; "" if there are none."""
     rows = column.words.rows | {str(number): n for number, n in column.numbers.rows.items()}
+    rows |= {one: sum(rows[text] for text in (one, *own)) for one, own in spelt.items()}
     rare = [
         _quoted(v) if isinstance(v, str) else str(v)
         for v in values

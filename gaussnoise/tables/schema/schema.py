@@ -544,8 +544,9 @@ class Schema:
         be made with it until a person has checked this, and calls :meth:`confirmed`.
 
         Text, booleans and integers of few values become categories; texts that differ in case,
-        blanks or Unicode form only become one, with ``spellings``; "n/a" and similar texts become
-        codes for no answer, with ``missing``. Other numbers become bins with round edges; bins are
+        blanks or Unicode form only become one, with ``spellings``, and so do a word and its short
+        form, like Female and F; "n/a" and similar texts become codes for no answer, with
+        ``missing``. Other numbers become bins with round edges; bins are
         wider for larger numbers if most numbers are far below the largest. Numbers that may be
         codes for no answer, such as 999, are left out of the bins. Dates become bins of months,
         quarters or years. A column with nulls gets a catch-all. So does, in CSV and pandas, where

@@ -76,5 +76,25 @@ def joined(rows: Mapping[str, int]) -> tuple[Spelt, ...]:
     return tuple(sorted((one, tuple(own)) for one, *own in groups.values() if own))
 
 
+def abbreviated(names: Iterable[str]) -> dict[str, str]:
+    """Return {short form: word} for names like F and "empl." beside Female and employed.
+
+    A short form is one letter, or letters with a full stop, with which one word alone begins.
+    """
+    bare = {name: _bare(name).removesuffix(".") for name in names}
+    plain = {name: text for name, text in bare.items() if text.replace("-", "").isalpha()}
+    shorts = {name for name in plain if len(plain[name]) == 1 or _bare(name).endswith(".")}
+    words = {name: text for name, text in plain.items() if name not in shorts and len(text) > 3}
+    fits = {own: [x for x, text in words.items() if text.startswith(plain[own])] for own in shorts}
+    # where most letters begin no word, letters are codes: A, B, C, Dropped
+    letters = [bool(found) for own, found in fits.items() if len(plain[own]) == 1]
+    are_codes = 2 * sum(letters) < len(letters)
+    return {
+        own: found[0]
+        for own, found in fits.items()
+        if len(found) == 1 and not (are_codes and len(plain[own]) == 1)
+    }
+
+
 def _bare(text: str) -> str:
     return "".join(unicodedata.normalize("NFC", text).split()).casefold()

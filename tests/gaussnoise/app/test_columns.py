@@ -13,6 +13,7 @@ from gaussnoise.app.columns import (
     HELP,
     KINDS,
     age_names,
+    ages_in,
     attribute_of,
     birth_dates,
     clip_help,
@@ -106,6 +107,9 @@ def test_ages_and_days_that_are_none_are_refused(ages, day):
 def test_ages_name_their_intervals_of_birth_dates():
     names = age_names("18 65, 0")
     assert names.splitlines() == ["aged 65 and over", "aged 18 to 64", "under 18"]
+    assert ages_in(names.splitlines()) == "0, 18, 65"
+    for others in (names.splitlines()[::-1], ["aged 65 and over", "of age", "under 18"], [""], []):
+        assert ages_in(others) == ""
     born = birth_dates("18 65, 0", "2025-12-31")
     attribute = attribute_of("born", "edges", born, names=names)
     assert attribute.interval_texts[1] == "[1961-01-01, 2008-01-01)"  # who turns 18 or 65 that day
@@ -255,6 +259,21 @@ def test_a_long_list_is_not_all_in_a_line():
     assert not described(gn.Attribute("x", ["a" * 250]))[1]
 
 
+def test_groups_of_ages_are_in_a_line_from_young_to_old():
+    edges = birth_dates("0, 18, 65", "2025-12-31")
+    aged = attribute_of("born", "edges", edges, "else", names=age_names("0, 18, 65"))
+    said = "under 18, aged 18 to 64, aged 65 and over; the rest: else"
+    assert described(aged) == (said, False)
+    own = attribute_of("born", "edges", edges, names="old\nof age\nunder 18")
+    assert described(own) == ("old, of age, under 18", False)
+
+
+def test_codes_for_no_answer_are_in_the_group_for_the_rest_where_there_is_one():
+    own = gn.Attribute("x", ["F", "M"], missing=["n/a", "?"], other="else")
+    assert described(own) == ("F, M; ?, n/a and the rest: else", True)
+    assert described(gn.Attribute("x", ["F"], missing=["?"])) == ("F; no answer: ?", True)
+
+
 def test_dates_are_shown_as_the_file_has_them_and_read_back():
     born = gn.Attribute(
         "x", edges=[-math.inf, datetime.date(1961, 9, 2), datetime.date(2026, 9, 1)]
@@ -330,6 +349,7 @@ def test_texts_of_the_data_are_no_proposals():
         ("x · public", '"x · public"'),
         ("… and more", '"… and more"'),
         ("F (also f)", '"F (also f)"'),
+        ("? and the rest: F", '"? and the rest: F"'),
         ("Mühle 7 \\ O’Hara's", "Mühle 7 \\ O’Hara's"),
     ],
 )

@@ -33,7 +33,7 @@ def changed(tab, name):
 
 
 def confirm(tab, name):
-    opened(tab, name).get_by_role("button", name="This list is public").click()
+    opened(tab, name).get_by_role("button", name=re.compile("^Save: th")).click()
 
 
 def test_spellings_are_joined_and_confirmed_columns_stay(started, tab, tmp_path):
@@ -51,9 +51,9 @@ def test_spellings_are_joined_and_confirmed_columns_stay(started, tab, tmp_path)
     connected(tab)
 
     # several spellings on one line are questioned, and joined as the question says
-    expect(opened(tab, "sex")).to_contain_text("F (also f), Female, M")
+    expect(opened(tab, "sex")).to_contain_text("Female (also F, f), M")
     values = changed(tab, "sex").get_by_label("Values", exact=True)
-    expect(values).to_have_value("F = f\nFemale\nM")
+    expect(values).to_have_value("Female = F, f\nM")
     values.fill("F, f, Female\nM")
     expect(tab.get_by_text("spellings of one category, F = f, Female;")).to_be_visible()
     values.fill("F\nf\nM")
@@ -94,16 +94,26 @@ def test_spellings_are_joined_and_confirmed_columns_stay(started, tab, tmp_path)
     own = changed(tab, "income")
     own.get_by_text("Why is this proposed?").click()
     expect(own.get_by_text("a number from 0 to 10000 is proposed")).to_be_visible()
-    values, before = (
-        own.get_by_label("Values", exact=True),
-        own.get_by_label("Values", exact=True).input_value(),
+    # neither purpose is chosen before, and nothing can be confirmed
+    values = own.get_by_label("Values", exact=True)
+    means, groups = (
+        own.get_by_role("button", name="Means"),
+        own.get_by_role("button", name="Groups", exact=True),
     )
-    own.get_by_role("button", name="For means and sums").click()
+    for button in (means, groups):
+        expect(button).to_have_attribute("aria-pressed", "false")
+    for hidden in (values, own.get_by_role("button", name="Save")):
+        expect(hidden.locator("visible=true")).to_have_count(0)
+    means.click()
     expect(values).to_have_value("0, 10000")
+    expect(means).to_have_attribute("aria-pressed", "true")
     expect(own.get_by_text("counts as the nearer end: 12,500 as 10,000")).to_be_visible()
-    own.get_by_role("button", name="For tables by groups").click()
-    expect(values).to_have_value(before)
-    own.get_by_role("button", name="For means and sums").click()
+    expect(own.get_by_role("button", name="Save: these limits are public")).to_be_visible()
+    groups.click()
+    expect(values).to_have_value(re.compile("^-inf, 0.1, 1, 10,"))
+    expect(groups).to_have_attribute("aria-pressed", "true")
+    expect(own.get_by_role("button", name="Save: these groups are public")).to_be_visible()
+    means.click()
     values.fill("[0, 10000]")
     confirm(tab, "income")  # which is the last one
     expect(tab.get_by_text("All columns are confirmed: nothing is published")).to_be_visible()
@@ -123,7 +133,7 @@ def test_spellings_are_joined_and_confirmed_columns_stay(started, tab, tmp_path)
     assert stated == {"delimiter": ";", "decimal": ",", "encoding": "cp1252"}
     connected(tab)
     tab.get_by_role("button", name="Check the rows").click()
-    expect(tab.get_by_text("601 rows, 601 counted")).to_be_visible(timeout=60_000)
+    expect(tab.get_by_text("All 601 rows count.")).to_be_visible(timeout=60_000)
     schema = gn.Schema.load(folder / SCHEMA)
     assert schema.attributes == (
         gn.Attribute("sex", ["F", "M"], spellings={"F": ["f", "Female"]}),
@@ -176,7 +186,7 @@ def test_a_census_of_each_year_takes_the_columns_of_the_last_one(started, tab, t
     )
     expect(unit).to_have_count(0)  # categories have none
     tab.get_by_role("button", name="Check the rows").click()
-    expect(tab.get_by_text("601 rows, 601 counted")).to_be_visible(timeout=60_000)
+    expect(tab.get_by_text("All 601 rows count.")).to_be_visible(timeout=60_000)
     schema = gn.Schema.load(folder / SCHEMA)
     assert schema.attributes[0] == last.attributes[0]
     assert schema.attributes[1] == gn.Attribute("income", clip=[0, 10_000], measured_in="EUR")
@@ -198,7 +208,7 @@ def test_names_of_intervals_follow_the_ends_until_one_types_others(started, tab,
     propose = tab.get_by_role("button", name="Names for whole numbers or days")
     propose = propose.locator("visible=true")
 
-    changed(tab, "age")
+    changed(tab, "age").get_by_role("button", name="Groups", exact=True).click()
     expect(names).to_have_value(re.compile("^under 0\n0 to 19\n"))
     expect(propose).to_have_count(0)
     values.press_sequentially("x")  # half typed
@@ -217,10 +227,14 @@ def test_names_of_intervals_follow_the_ends_until_one_types_others(started, tab,
     connected(tab)
 
     own = changed(tab, "born")
+    expect(names).to_have_count(0)
     tab.get_by_label("Ages from").locator("visible=true").fill("0, 18, 65")
     tab.get_by_label("on the day").locator("visible=true").fill("2025-12-31")
     tab.get_by_role("button", name="Make these age groups").locator("visible=true").click()
-    expect(names).to_have_value("aged 65 and over\naged 18 to 64\nunder 18")
+    # readers think from young to old, and edges of birth dates go the other way
+    expect(names).to_have_value("under 18\naged 18 to 64\naged 65 and over")
+    expect(own.get_by_text("one a line, the youngest first")).to_be_visible()
+    names.fill("under 18\nof age\naged 65 and over")
     own.get_by_text("More: ends, group for the rest").click()
     own.get_by_label("The column holds").click()
     tab.get_by_role("option", name="categories: words").click()
@@ -236,7 +250,7 @@ def test_names_of_intervals_follow_the_ends_until_one_types_others(started, tab,
     expect(tab.get_by_text("All columns are confirmed")).to_be_visible()
     age, born = gn.Schema.load(folder / SCHEMA).attributes
     assert age == gn.Attribute("age", edges=[0, 18, 65, float("inf")], names=AGES)
-    assert born.labels == ("aged 65 and over", "aged 18 to 64", "under 18")
+    assert born.labels == ("aged 65 and over", "of age", "under 18")
     assert born.interval_texts[1] == "[1961-01-01, 2008-01-01)"
     assert born.title == "age on 2025-12-31"
 
@@ -249,8 +263,10 @@ def test_a_code_for_no_answer_is_taken_with_a_group_in_which_its_rows_count(star
     tab.get_by_role("button", name="Read the file").click()
     expect(tab.get_by_text("2 of its 2 columns")).to_be_visible(timeout=60_000)
     connected(tab)
-    expect(tab.get_by_role("button", name="This list is public: stay")).to_have_count(0)
-    changed(tab, "stay")
+    expect(
+        tab.get_by_role("button", name="are public: stay").locator("visible=true")
+    ).to_have_count(0)
+    changed(tab, "stay").get_by_role("button", name="Groups", exact=True).click()
     confirm(tab, "stay")
     expect(tab.get_by_text("Say first whether 999 is a number, or no answer")).to_be_visible()
     code = tab.get_by_role("button", name="Count 999 as no answer").locator("visible=true")

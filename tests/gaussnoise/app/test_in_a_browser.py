@@ -99,13 +99,14 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
 
     # what is typed is checked at once
     tab.get_by_role("button", name="Change: age").click()
+    column(tab, "age").get_by_role("button", name="Groups", exact=True).click()
     values = tab.get_by_label("Values", exact=True).locator("visible=true")
     values.fill("0, 18, 5")
     wrong = tab.get_by_text("at least two increasing numbers")
     expect(wrong).to_be_visible()
     values.fill("0, 18, 65, 120")
     expect(wrong).to_be_hidden()  # buttons below it have moved
-    column(tab, "age").get_by_role("button", name="This list is public").click()
+    column(tab, "age").get_by_role("button", name="Save: these groups are public").click()
     expect(tab.get_by_text("2 of 3 columns")).to_be_visible()
     connected(tab)
     tab.get_by_role("button", name="Leave out: note").locator("visible=true").click()
@@ -119,14 +120,16 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     chosen = tab.get_by_label("Column that names the person")
     expect(chosen).to_have_value("person id")  # proposed
     expect(tab.get_by_text("Not kept yet. Each person is protected")).to_be_visible()
-    expect(tab.get_by_text("If several rows have the same 'person id', one counts")).to_be_visible()
+    expect(tab.get_by_text("if several rows have the same 'person id', one of")).to_be_visible()
     tab.get_by_label("Rows of one person").fill("2")
     expect(tab.get_by_text("The noise is about 2 times that for one row")).to_be_visible()
     tab.get_by_role("button", name="Keep: person id names the person; 2 rows of a").click()
     # the check of the rows begins by itself
-    expect(tab.get_by_text("600 rows, 600 counted")).to_be_in_viewport(timeout=60_000)
+    expect(tab.get_by_text("All 600 rows count.")).to_be_in_viewport(timeout=60_000)
     expect(tab.get_by_text("Not kept yet")).to_have_count(0)
     expect(tab.get_by_text("Kept. Each person is protected")).to_be_visible()
+    expect(tab.get_by_role("button", name="Keep: person id")).to_be_hidden()
+    expect(tab.get_by_role("button", name="Check again")).to_be_visible()
 
     tab.get_by_role("link", name="2 Questions").click()
     connected(tab)
@@ -319,6 +322,7 @@ def test_a_target_a_check_and_a_task_that_is_cancelled(started, tab, tmp_path):
     tab.get_by_role("link", name="1 Table").click()
     connected(tab)
     tab.get_by_role("button", name="Check the rows").click()
+    expect(tab.get_by_text("The rows are checked now.")).to_be_in_viewport()
     tab.get_by_role("button", name="Cancel").click()
     expect(tab.get_by_role("alert")).to_be_visible(timeout=60_000)
     tab.get_by_role("button", name="Check the rows").click()
@@ -332,7 +336,7 @@ def test_a_target_a_check_and_a_task_that_is_cancelled(started, tab, tmp_path):
     assert 'encoding = "cp1252"' in (folder / SCHEMA).read_text(encoding="utf-8")
     connected(tab)
     tab.get_by_role("button", name="Check the rows").click()
-    counted = tab.get_by_text("100,000 rows, 50,000 counted")
+    counted = tab.get_by_text("50,000 of 100,000 rows count.")
     expect(counted).to_be_in_viewport(timeout=60_000)
     expect(tab.get_by_role("alert")).to_have_count(0)
     gn.Ledger.create(folder / LEDGER, gn.zCDP(1))
@@ -413,7 +417,7 @@ def test_no_rows_are_released_that_were_not_checked_as_they_are(started, tab, tm
     tab.reload()  # it was read: its first line, and its warning
     connected(tab)
     expect(said).to_have_text(
-        re.compile(r"^100 rows, 100 counted\s*WARNING: 10 of 100 values[^\n]*$")
+        re.compile(r"^All 100 rows count\.\s*WARNING: 10 of 100 values[^\n]*$")
     )
     expect(lists).to_be_hidden()
     tab.get_by_text("All that it says").click()

@@ -46,7 +46,7 @@ def test_values_that_count_elsewhere_are_apart_from_what_is_lost_and_from_warnin
     said = in_page(str(planned.check(table)))
     first, lists = without_lists(said)
     assert first + lists == said
-    assert "4 rows, 3 counted" in first
+    assert "3 of 4 rows count." in first
     assert (
         "WARNING: 2 of 4 values of sex are no category of the schema: their rows count as" in first
     )

@@ -53,6 +53,42 @@ def test_messages_are_sentences_about_the_page():
         assert re.split("[,:]", label)[0] in in_page(hint(**{name: '"'})), name
 
 
+def test_a_check_says_in_sentences_how_many_rows_count():
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+    planned = gn.plan(schema, ["sex"], gn.zCDP(1), person="resident no")
+
+    def said(ids, sexes="F"):
+        table = pd.DataFrame({"resident no": ids, "sex": [*sexes] * (len(ids) // len(sexes))})
+        return in_page(str(planned.check(table))).splitlines()[1:]
+
+    numbers = [*map(str, range(1500))]
+    assert said(numbers) == ["All 1,500 rows count.", "all rows fit the schema"]
+    more = ["2 are further rows of persons who are counted."]
+    assert said([*numbers, "7", "8", None]) == [
+        "1,500 of 1,503 rows count.",
+        "1 has no resident no.",
+        *more,
+    ]
+    assert said([*numbers, *[None] * 1500])[1] == "1,500 have no resident no."
+    one = said(["a", "a"])
+    assert one[0] == "1 of 2 rows count."
+    assert one[2] == "1 is a further row of a person who is counted."
+    # rows that do not fit for several reasons are listed
+    assert said([None, "b"], "FX") == [
+        "0 of 2 rows count.",
+        "WARNING: 1 of 2 values of sex are no category of the schema: their rows are left out; "
+        "does the schema name every value, as the table writes it, and every code for missing?",
+        "2 left out of all tables:",
+        "  sex          not a category  1  'X'",
+        "  resident no  no person       1",
+    ]
+    child = gn.Attribute("child", ["yes", "no"])
+    schema = gn.Schema([*schema.attributes, child], impossible=[{"sex": "M", "child": "yes"}])
+    planned = gn.plan(schema, [("sex", "child")], gn.zCDP(1), person="resident no")
+    table = pd.DataFrame({"resident no": [None, "b"], "sex": ["M", "F"], "child": "yes"})
+    assert in_page(str(planned.check(table))).splitlines()[2] == "1 left out of all tables:"
+
+
 @pytest.mark.parametrize("most", [1, 3])
 def test_the_noise_grows_with_the_rows_of_a_person_as_the_page_says(most):
     schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
@@ -65,6 +101,7 @@ def test_the_noise_grows_with_the_rows_of_a_person_as_the_page_says(most):
     said = consequence("id", most)
     assert "protected as a whole" in said
     assert ("The noise is about 3 times that for one row" in said) == (most == 3)
+    assert f"counts {'once' if most == 1 else '3 times at most'}: if" in said
     assert ("several rows have the same" if most == 1 else "more than 3 rows have the same") in said
     assert "protected less" in consequence("", most)
     assert "protected less" not in said

@@ -258,6 +258,40 @@ def test_a_drafted_column_with_spellings_counts_all_its_rows(untyped):
     assert schema.attributes[0].categories == ("No ", "YES", "maybe")
 
 
+@pytest.mark.parametrize(
+    ("values", "spellings"),
+    [
+        (["F", "M", "f", "Female", "Male"], {"Female": ("F", "f"), "Male": ("M",)}),
+        (["FEMALE", "female", "f.", "male"], {"FEMALE": ("f.", "female")}),
+        (["empl.", "Employed", "self-empl.", "self-employed", "unemployed"],
+         {"Employed": ("empl.",), "self-employed": ("self-empl.",)}),
+        (["retired.", "retired", "student"], {"retired": ("retired.",)}),
+        (["F", "M", "Female", "Male", "Married"], {"Female": ("F",)}),  # two words begin with M
+        (["e.", "employed", "early"], {}),
+        (["F", "f", "Female", "M"], {"Female": ("F", "f")}),
+        (["A", "B", "C", "Dropped", "D"], {}),  # letters that are codes
+        (["A", "B", "AB", "0"], {}),
+        (["no", "not known", "yes"], {}),  # whole words
+        (["Nord", "Nordend", "See"], {}),
+        (["1", "1st.", "1st class", "a1.", "a1bc"], {}),
+    ],
+)  # fmt: skip
+def test_a_short_form_counts_as_the_one_word_that_begins_with_it(untyped, values, spellings):
+    """It is a proposal, which the comment names: a person confirms it."""
+    attribute, reason = of(untyped(values))
+    assert dict(attribute.spellings) == spellings
+    assert ("Short forms are proposed to count as the word" in reason) == bool(spellings)
+    spelt = {text for own in spellings.values() for text in own}
+    assert {*attribute.categories} == {*values} - spelt
+    schema = gn.Schema([attribute]).confirmed()
+    assert gn.plan(schema, 1, gn.zCDP(1.0)).check(untyped(values)).passed
+
+
+def test_a_word_whose_short_form_is_frequent_is_not_rare(untyped):
+    reason = of(untyped([*["F"] * 1500, *["M"] * 1500, "Female", "Male", "Other"]))[1]
+    assert 'rows: "Other". Such' in reason
+
+
 def test_a_schema_file_shows_few_of_many_such_values(tmp_path):
     lines = [word + end for word in ("oak", "ash", "elm", "fir") for end in ("", " ")]
     text = draft(as_file(lines, tmp_path)).to_toml()
