@@ -89,17 +89,26 @@ def _half_width(width: float) -> str:
 
 
 def typical_error(errors: list[Errors], noun: str) -> str:
-    """Return the range of half-widths for counts as text, like "± 4 to ± 9 rows".
+    """Return the range of half-widths for counts with noise as text, like "± 4 to ± 9 rows".
 
-    If nothing is counted, it is the range for sums. ``noun`` names the counted things.
+    If no count has noise, it is the range for sums. ``noun`` names the counted things. If nothing
+    has noise, it is "exact".
     """
-    counts = [w for entry in errors for what, w in entry.items() if what in {"", _SUMMED[0]}]
-    widths = counts or [w for entry in errors for w in entry.values()]
-    low, high = min(widths), max(widths)
-    if high == 0:
+    counts = _with_noise(errors, {"", _SUMMED[0]})
+    widths = counts or _with_noise(errors, {*_SUMMED, _PRODUCTS})
+    if not widths:
         return "exact"
-    short = [_half_width(w) for w in (low, high)]
-    unit = f" {noun}" * bool(counts)
-    if low == 0:
-        return f"none or {short[1]}{unit}"
-    return (short[0] if short[0] == short[1] else f"{short[0]} to {short[1]}") + unit
+    low, high = (_half_width(width) for width in (min(widths), max(widths)))
+    return (low if low == high else f"{low} to {high}") + f" {noun}" * bool(counts)
+
+
+def erring(errors: list[Errors]) -> str:
+    """Return the word for the numbers that :func:`typical_error` is about."""
+    if all("" in entry for entry in errors):
+        return "number"
+    return "count" if _with_noise(errors, {"", _SUMMED[0]}) else "sum"
+
+
+def _with_noise(errors: list[Errors], kinds: set[str]) -> list[float]:
+    """Return the half-widths of these kinds of statistics that are not 0."""
+    return [w for entry in errors for what, w in entry.items() if what in kinds and w]
