@@ -75,15 +75,19 @@ def error_text(errors: Errors) -> str:
 
     Half-widths of sums of squares and of products are left out if the entry has others.
     """
-    said = {what: _half_width(w) for what, w in errors.items() if w}
+    said = {what: half_text(w) for what, w in errors.items() if w}
     if len(said) > 1:
         said.pop(_SUMMED[2], None)
         said.pop(_PRODUCTS, None)
     return "; ".join(f"{what} {width}".strip() for what, width in said.items()) or "exact"
 
 
-def _half_width(width: float) -> str:
-    """Return a half-width as text, rounded up: intervals are never wider."""
+def half_text(width: float) -> str:
+    """Return a half-width as text, rounded up by a tenth at most: intervals are never wider.
+
+    >>> half_text(12.34), half_text(2789.1)
+    ('± 13', '± 2,790')
+    """
     digits = digits_of(width / 20)  # so that rounding adds a tenth at most
     return f"± {number(math.ceil(width * 10**digits) / 10**digits, digits)}"
 
@@ -98,7 +102,7 @@ def typical_error(errors: list[Errors], noun: str) -> str:
     widths = counts or _with_noise(errors, {*_SUMMED, _PRODUCTS})
     if not widths:
         return "exact"
-    low, high = (_half_width(width) for width in (min(widths), max(widths)))
+    low, high = (half_text(width) for width in (min(widths), max(widths)))
     return (low if low == high else f"{low} to {high}") + f" {noun}" * bool(counts)
 
 
