@@ -24,7 +24,7 @@ from ..tables.planning.facts import (
 from ..tables.planning.noun import noun_of
 from ..tables.planning.stated import BUDGET
 from ..tables.release.report.charts import Row, interval_chart
-from ..tables.release.report.errors import error_text, errors_of_plan
+from ..tables.release.report.errors import error_text, errors_of_plan, half_text
 from ..tables.release.report.numbers import titles_of
 from ..tables.release.report.render import rendered
 from ..tables.release.tidy import LEVEL
@@ -216,7 +216,7 @@ def _three_digits(number: float) -> str:
 
 def mean_text(table: ExpectedCells) -> str:
     """Return the mean count of a table's cells as text, marked if it is smaller than its noise."""
-    small = f", less than ± {table.half_width:.3g}" * table.is_small
+    small = f", less than {half_text(table.half_width)}" * table.is_small
     return f"{_three_digits(table.mean)}{small}"
 
 
@@ -300,7 +300,8 @@ def made_up(planned: Plan, total: float) -> str:
     answers = max(int(planned.queries[0]), 1)
     shown = min(max(answers, 2), _SHOWN)
     counts = [total / answers * (0.4 + 1.2 * k / (shown - 1)) for k in range(shown)]
-    said = f"Made-up counts, each with an interval of plus or minus {half:.3g} {noun}"
+    width = f"{half_text(half)} {noun}"
+    said = f"Made-up counts, each with an interval of {width.replace('±', 'plus or minus')}"
     picture = interval_chart(
         [Row(f"cell {k}", count, count - half, count + half) for k, count in enumerate(counts, 1)],
         "made-up",
@@ -310,5 +311,5 @@ def made_up(planned: Plan, total: float) -> str:
     return rendered(
         "figure.html",
         picture=picture,
-        caption=f"MADE-UP counts, not yours; ± {half:.3g} {noun} is that of the first table.",
+        caption=f"MADE-UP counts, not yours; {width} is that of the first table.",
     )

@@ -1,5 +1,7 @@
 """Texts about releases."""
 
+from typing import TYPE_CHECKING
+
 from ... import text as _text
 from ..planning.facts import facts_of
 from ..planning.text import (
@@ -11,14 +13,20 @@ from ..planning.text import (
     work_text,
 )
 from ..schema.dates import ZONELESS
-from ..schema.numbers import capped_text, interval_text, values_text
+from ..schema.numbers import interval_text, values_text
+from ..schema.schema import Attribute
 from .noisy import AbstractRelease
 from .tidy import LEVEL, level_text
+
+if TYPE_CHECKING:
+    from ..planning.plan import Plan
 
 UNBIASED = (
     "Estimates are right on average (unbiased), and no count was cut or rounded: by noise they may "
     "be negative or fractional."
 )
+AGREE = "Tables agree on the totals that they share."
+EXACT = "Every number is exact: none has noise."
 NOT_SAFE = "NOT PRIVATE: a simulation, do not publish these files."
 FOR_SPECIALISTS = "For specialists:"
 INTERVALS = (
@@ -30,6 +38,7 @@ INTERVALS = (
 def release_text(release: AbstractRelease) -> str:
     """Return the summary of a release as text: in plain words, and at last for specialists."""
     plan, facts = release.plan, facts_of(release.plan)
+    is_exact = plan.noise.gamma == 0
     charged = f"rho = {release.rho_charged:.10g}" if release.private else "nothing"
     plain, others = for_readers(head_of(plan, facts, facts.relation))
     tables, cells = (len(release), "table"), (plan.tables.dim, "cell")
@@ -40,8 +49,7 @@ def release_text(release: AbstractRelease) -> str:
             *draft_text(plan.schema),
             *facts.exact,
             "",
-            f"{UNBIASED} Tables agree on the totals that they share.",
-            INTERVALS,
+            *([EXACT] if is_exact else [f"{UNBIASED} {AGREE}", INTERVALS]),
             *numbers_text(release),
             *dropped_text(release),
             *(f"{name}: {ZONELESS}." for name in release.without_zone),
@@ -70,44 +78,73 @@ def numbers_text(release: AbstractRelease) -> list[str]:
     clipped = [a for a in plan.schema.attributes if a.is_summed and a.name in used]
     lines = []
     for a in clipped:
-        capped = "" if a.clip is None else f" ({capped_text(*a.clip)})"
         lines.append(
-            f"Sums and means of {a.heading} are of {values_text(a.interval)}{capped}, rounded to "
-            f"steps of {(a.ends[1] - a.ends[0]) / plan.unit:.3g}; sums are unbiased for those."
+            f"Sums and means of {a.heading} are of {values_text(a.interval)}, rounded to steps of "
+            f"{(a.ends[1] - a.ends[0]) / plan.unit:.3g}; sums are unbiased for those."
         )
+        lines += beyond_text(plan, a)
     if clipped:
         lines.append(
             "Tables hold such a number as weights of two values or three; its sums and counts are "
             "in answers."
         )
-    if plan.weight is not None:
-        lines.append(
-            f"Every row counts as its {plan.weight.column!r}, clipped to "
-            f"{interval_text(0, plan.weight.most)}: all counts and sums are weighted."
-        )
-    return lines
+    return [*lines, *weight_text(plan)]
+
+
+def weight_text(plan: "Plan") -> list[str]:
+    """Return the sentence on the weights of rows; none without weights."""
+    if plan.weight is None:
+        return []
+    return [
+        f"Every row counts as its {plan.weight.column!r}, clipped to "
+        f"{interval_text(0, plan.weight.most)}: all counts and sums are weighted."
+    ]
+
+
+def codes_text(attribute: Attribute) -> str:
+    """Return a clause on the numbers that count as no answer; "" without such numbers."""
+    codes = [f"{code:,.15g}" for code in attribute.missing if not isinstance(code, str)]
+    if attribute.categories is not None or not codes:
+        return ""
+    return f"{' and '.join(codes)} count{'s' * (len(codes) == 1)} as no answer"
+
+
+def beyond_text(plan: "Plan", number: Attribute) -> list[str]:
+    """Return the sentence on numbers outside their interval and on codes for no answer, if any."""
+    codes, name = codes_text(number), number.heading
+    if number.clip is None:
+        return [f"In {name}, {codes}."] * bool(codes)
+    low, high = (f"{end:,.15g}" for end in number.clip)
+    what = {
+        "sum": f"A value of {name}, or the sum of a person's values,",
+        "count": f"A person's number of rows with a number in {name}",
+    }.get(plan.per_person.get(number.name, ""), f"A value of {name}")
+    said = f"{what} below {low} counts as {low}, and one above {high} as {high}"
+    return [f"{said}, but {codes}." if codes else f"{said}."]
+
+
+def unknown_text(number: Attribute) -> str:
+    """Return words for a row's lack of a number, like "no number or no answer in income"."""
+    lower = "" if number.unit is None else " from 0 on"
+    return f"no number{lower}{' or no answer' * bool(codes_text(number))} in {number.heading}"
 
 
 def dropped_text(release: AbstractRelease) -> list[str]:
     """Return sentences for readers about the rows that no table counts."""
     used = {name for marginal in release for name in marginal}
-    strict = [a.name for a in release.plan.schema.attributes if a.name in used and a.other is None]
-    clipped = [a.name for a in release.plan.schema.attributes if a.name in strict and a.is_summed]
-    strict = [name for name in strict if name not in clipped]
+    own = [a for a in release.plan.schema.attributes if a.name in used and a.other is None]
+    strict = [a.heading for a in own if not a.is_summed]
     strict += [] if release.plan.person is None else [release.plan.person]
-    rules = impossible_rules(release.plan)
-    if release.on_outside == "refuse" or not (strict or clipped or rules):
+    outside = [f"no value, or one that is not listed, in {', '.join(strict)}"] if strict else []
+    unknown = [unknown_text(a) for a in own if a.is_summed]
+    never = ["a combination that was stated to be impossible"] * bool(
+        impossible_rules(release.plan)
+    )
+    if release.on_outside == "refuse" or not (outside or unknown or never):
         return []
-    outside = f"no value, or one that is not listed, in {', '.join(strict)}" if strict else ""
-    unknown = f"no number in {', '.join(clipped)}" if clipped else ""
-    outside += "," if outside and unknown else ""
-    headings = map(release.plan.schema.heading, clipped)
-    never = "a combination that was stated to be impossible" if rules else ""
-    what = " or ".join(filter(None, (outside, unknown, never)))
-    return [
-        f"Rows with {what} are in no table; how many is private.",
-        *(f"Values of {own} outside its interval count as its nearer end." for own in headings),
-    ]
+    outside = [f"{outside[0]},"] if outside and unknown else outside
+    what = " or ".join([*outside, *unknown, *never])
+    return [f"Rows with {what} are in no table; how many is private."]
 
 
 def disclaimers(release: AbstractRelease) -> list[str]:

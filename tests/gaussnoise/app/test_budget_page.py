@@ -30,12 +30,17 @@ def test_intervals_are_those_of_the_plan_beside_made_up_counts():
     short = made_up(gn.plan(SCHEMA, ["age"], gn.zCDP(0.04)), 12_000)
     assert len(drawn(wide)) == len(drawn(short)) == 8
     assert "cell 1: 400, " in wide  # 1,000 in the mean of 12 cells
-    assert "plus or minus 13.9 rows" in wide  # 1.96 / sqrt(2 rho)
-    assert "plus or minus 6.93 rows" in short
+    assert "plus or minus 14 rows" in wide  # 1.96 / sqrt(2 rho) = 13.9, as in the table of the page
+    assert "plus or minus 7.0 rows" in short
     for figure in (wide, short):
         assert "MADE-UP counts, not yours" in figure
         assert figure.count('role="img"') == figure.count("<title>") == 1
     assert 1.9 < drawn(wide)[0] / drawn(short)[0] < 2.1  # the scale is nearly that of the counts
+
+
+def test_a_mean_count_beside_a_large_half_width_has_no_exponent():
+    planned = gn.plan(SCHEMA, ["age"], gn.zCDP(1e-6))
+    assert {mean_text(own) for own in expected_cells(planned, 1200)} == {"100, less than ± 1,386"}
 
 
 def test_half_widths_of_means_are_those_of_sums_in_groups_of_the_expected_rows():

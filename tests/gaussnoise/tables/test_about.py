@@ -152,7 +152,7 @@ def test_summaries_begin_with_whether_files_are_safe_and_end_with_words_of_speci
         assert not re.search(TECHNICAL, plain), folder
         assert {"charged", "neighbours", "sd"} <= set(re.findall(TECHNICAL, technical))
         assert "no count was cut or rounded" in plain
-        capped = "(values below 10 count as 10, above 5,000 as 5,000)" in plain
+        capped = "A value of pay below 10 counts as 10, and one above 5,000 as 5,000." in plain
         assert capped == (folder[0] != "s")
 
 
@@ -163,5 +163,7 @@ def test_summaries_begin_with_what_has_no_protection():
     assert "safe" not in text
     public = gn.plan(SCHEMA, ["sex"], gn.zCDP(1), neighbors="replace", public="sex")
     text = release_text(public.release(TABLE))
+    assert "Every number is exact: none has noise." in text
+    assert "unbiased" not in text
     assert text.count("EXACT, without noise") == 1
     assert text.index("EXACT, without noise") < text.index("For specialists:")

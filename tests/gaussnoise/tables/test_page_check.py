@@ -245,6 +245,23 @@ def test_pages_with_titles_and_with_shares_of_nobody_agree(browser, tmp_path):
 
 
 @pytest.mark.integration
+def test_no_category_passes_for_a_catch_all(browser, tmp_path):
+    odd = ["A", "B (not a category)", "“B (not\u3000a category)”", "B (not a category"]
+    towns = gn.Attribute("town", odd, other="B")
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), towns])
+    rows = pa.table({"sex": ["F", "M"] * 60, "town": ["A", odd[1], odd[2], "?"] * 30})
+    gn.plan(schema, [("sex", "town"), ("town",)], gn.zCDP(1)).release(rows, out=tmp_path / "folder")
+    text = release_page(gn.TableRelease.load(tmp_path / "folder"))
+    assert "they agree" in verdict(browser, text, tmp_path / "page.html")
+    other = "B (not a category)"
+    for old, new in [("A", f"A {other[2:]}"), (f"“{other}”", other), (other, "B"), (other, "A")]:
+        row = f'<th scope="row"><bdi>{old}</bdi></th>'
+        assert row in text
+        altered = text.replace(row, row.replace(old, new), 1)
+        assert "not agree" in verdict(browser, altered, tmp_path / "page.html"), old
+
+
+@pytest.mark.integration
 def test_every_number_that_is_compared_is_found_when_it_is_altered(browser, page, tmp_path):
     """Its value, its text, or a label beside it."""
     text, rng, passed = page[0], random.Random(8), []

@@ -809,7 +809,7 @@ def test_a_summary_says_that_numbers_outside_their_interval_count_as_its_nearer_
     plan = gn.plan(schema, [("ward", "days")], gn.zCDP(1))
     summary = " ".join(release_text(plan.release(table, on_outside="drop")).split())
     assert "not listed, in ward, or no number in days are in no table" in summary
-    assert "Values of days outside its interval count as its nearer end." in summary
+    assert "A value of days below 0 counts as 0, and one above 30 as 30." in summary
     assert "rho = 1 of" not in summary
 
 

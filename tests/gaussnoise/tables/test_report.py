@@ -35,8 +35,16 @@ from gaussnoise.tables.release.report.combined import combined_page
 from gaussnoise.tables.release.report.findings import finding_of
 from gaussnoise.tables.release.report.numbers import Numbers, cells_of, entries_of
 from gaussnoise.tables.release.report.pages import plan_page, release_page
-from gaussnoise.tables.release.report.render import Cell, digits_of, number, rendered, shown
+from gaussnoise.tables.release.report.render import (
+    Cell,
+    category_text,
+    digits_of,
+    number,
+    rendered,
+    shown,
+)
 from gaussnoise.tables.release.report.sentences import highest
+from gaussnoise.tables.release.text import release_text
 from gaussnoise.text import no_less
 
 pytestmark = pytest.mark.usefixtures("quick_pictures")
@@ -349,9 +357,10 @@ def test_every_number_of_a_table_is_the_releases(release):
 def test_pages_say_why_counts_are_odd(pages):
     """Cells that are rounded do not add up, and noise makes counts negative or fractions."""
     for name, page in pages.items():
-        words, has_tables = Page(page).words, "plan" not in name and "changes" not in name
-        assert ("cells shown may not add up to the total shown" in words) == has_tables, name
-        assert ("may be negative, or a fraction" in words) == has_tables, name
+        words, is_noisy = Page(page).words, "plan" not in name and "changes" not in name
+        is_noisy &= name != "no noise"
+        assert ("cells shown may not add up to the total shown" in words) == is_noisy, name
+        assert ("may be negative, or a fraction" in words) == is_noisy, name
         assert ("may differ in its last digit" in words) == ("changes" in name), name
 
 
@@ -694,27 +703,133 @@ def test_pages_say_which_tables_are_exact_and_what_is_clipped():
     table = pa.table({"sex": ["F", "M"] * 50, "age": [7, 33] * 50, "income": [5.0, 400.0] * 50})
     public = gn.plan(schema, [("sex", "age")], gn.zCDP(1), neighbors="replace", public="sex")
     page = Page(release_page(public.release(table), "")).words
-    assert "Noise was added to each number, but for those of sex alone, on purpose" in page
+    assert "Noise was added to each number, except those of sex alone, on purpose" in page
+    assert "each row of the data sex is not protected" in page
     both = gn.plan(schema, ["sex", "age"], gn.zCDP(1), neighbors="replace", public="sex")
     page_of_both = Page(release_page(both.release(table), "")).words
-    assert "a number in these tables is off by none or ± " in page_of_both
+    assert "a number in these tables is off by ± " in page_of_both
     assert "that all of this is public knowledge, as is the number of rows, which is exact." in (
         page_of_both
     )
     every = gn.plan(schema, ["sex"], gn.zCDP(1), neighbors="replace", public="sex").release(table)
     assert "Exact: without noise." in (page := Page(release_page(every, "")).words)
     assert "none is needed: all tables are public" in page
-    assert "No number has noise." in page
-    assert "Noise was added" not in page
+    assert "No number has noise: sex of a row is not protected, and the tables have nothing" in page
+    assert "No difference between F and M." in page
+    said = "exchanged for another of the same sex, none of these numbers would change"
+    assert f"{said}. So they say nothing else about one row, and need no noise. EXACT, " in page
+    main = main_text(release_page(every, "")).words
+    assert not re.search(r"Noise (was|is) added|noise is zero|% sure|in 95 of 100 cases", main)
+    uneven = pa.table({"sex": ["F"] * 5 + ["M"] * 2})
+    page_of_uneven = Page(release_page(every.plan.release(uneven))).words
+    assert "71.4 % rounded" in page_of_uneven
+    assert "F has 3 more rows than M (exactly)." in page_of_uneven
+    both = Page(combined_page(gn.combine([public.release(table) for _ in range(2)]))).words
+    assert "Tables of sex alone are exact: which combination of these a person is in has no" in both
     clipped = gn.plan(schema, [("sex", "income")], gn.zCDP(1)).release(table)
     page = Page(release_page(clipped, "")).words
     assert "a number; one outside [0, 100] counts as the nearer end" in page
     assert "A value of income below 0 counts as 0, and one above 100 as 100." in page
+    assert "in no mean" not in page  # all rows have a number, or there would be no release
     assert "the exact one" not in page  # the mean of the values as they are is no mean of these
     assert "weight at" not in page
     # a schema may have been read off the rows, and then confirmed
     assert "Whoever published them has stated that all of this is public knowledge." in page
     assert "before any data" not in page
+
+
+def test_a_total_without_noise_is_not_said_to_have_it_and_sums_with_noise_are():
+    sex, pay = gn.Attribute("sex", ["F", "M"]), gn.Attribute("pay", clip=[0, 100])
+    rows = pa.table({"sex": ["F", "M"] * 50, "pay": [7.0, 33.0] * 50})
+    schema, said = gn.Schema([sex, pay]), {}
+    for workload in ("sex", "pay", ()):
+        plan = gn.plan(schema, [workload], gn.zCDP(1), neighbors="replace")
+        said[workload] = Page(release_page(plan.release(rows))).words
+    only = "Noise was added to each number, except the number of rows, on purpose"
+    assert only in said["sex"]
+    assert only in said["pay"]  # the count of all numbers has no noise, and their sum has
+    assert re.search(r"a sum in these tables is off by ± [\d,]+, or by less", said["pay"])
+    assert "Every estimate, except exact ones, differs" in said["sex"]
+    assert "No number has noise: each follows from the number of rows, which is public." in said[()]
+    assert "(exactly)" in said[()]
+
+
+ASKED = [("sex", "pay")]
+
+
+@pytest.mark.parametrize(
+    ("options", "planned", "said"),
+    [
+        (
+            {},
+            {},
+            ["of pay below 0 counts as 0, and one above 100 as 100. Where", "no number in pay"],
+        ),
+        (
+            {"missing": [-1]},
+            {},
+            [
+                "and one above 100 as 100, but -1 counts as no answer. Where",
+                "no number or no answer",
+            ],
+        ),
+        ({"missing": [-1, 999]}, {}, ["but -1 and 999 count as no answer. Where"]),
+        ({"missing": ["refused"]}, {}, ["and one above 100 as 100. Where"]),  # text is no number
+        (
+            {"missing": [-1]},
+            {"person": "who", "per_person": "count"},
+            ["A person's number of rows with a number in pay below 0 counts as 0, and one above"],
+        ),
+        (
+            {},
+            {"person": "who", "per_person": "sum"},
+            ["A value of pay, or the sum of a person's values, below 0 counts as 0, and one above"],
+        ),
+    ],
+)
+def test_pages_and_summaries_say_what_numbers_beyond_the_ends_count_as(options, planned, said):
+    schema = gn.Schema(
+        [gn.Attribute("sex", ["F", "M"]), gn.Attribute("pay", clip=[0, 100], **options)]
+    )
+    rows = pa.table({"sex": ["F", "M"] * 9, "pay": [7.0, -1.0] * 9, "who": [*range(18)]})
+    release = gn.plan(schema, ASKED, gn.zCDP(1), **planned).release(rows, on_outside="drop")
+    page, summary = Page(release_page(release)).words, release_text(release)
+    assert all(text in page for text in said)
+    assert said[0].removesuffix(" Where") in summary
+    noun = release.noun.capitalize()
+    assert re.search(rf"{noun} with no number( or no answer)? in pay are in no mean of it\.", page)
+    codes = ", ".join(map(str, options.get("missing", ())))
+    assert ("; -1 counts as no answer" in page) == (codes == "-1")
+
+
+def test_numbers_without_an_end_have_no_nearer_one():
+    schema = gn.Schema([gn.Attribute("pay", unit=1.0, missing=[9])])
+    plan = gn.plan(schema, ["pay"], gn.PerRecord(gn.zCDP(1), scale={"pay": 100}))
+    release = plan.release(pa.table({"pay": [5.0, 7.0, -3.0, 9.0]}), on_outside="drop")
+    page, summary = Page(release_page(release)).words, release_text(release)
+    for text in (page, summary):
+        assert "interval count as" not in text
+        assert "In pay, 9 counts as no answer." in text
+        assert "Rows with no number from 0 on or no answer in pay are in no table" in text
+    assert "to the nearest 1; 9 counts as no answer" in page
+
+
+def test_bins_with_codes_for_no_answer_say_so():
+    schema = gn.Schema([gn.Attribute("age", edges=[0, 18, 120], missing=[99])])
+    release = gn.plan(schema, ["age"], gn.zCDP(1)).release(pa.table({"age": [7, 33]}))
+    assert re.search(r"\[18, 120\] ?; 99 counts as no answer", Page(release_page(release)).words)
+
+
+def test_a_page_says_by_what_rows_are_weighted():
+    plan = gn.plan(
+        gn.Schema([gn.Attribute("sex", ["F", "M"])]),
+        ["sex"],
+        gn.zCDP(1),
+        weight=gn.Weight("w", most=4),
+    )
+    rows = pa.table({"sex": ["F", "M"] * 9, "w": [0.5, 3.0] * 9})
+    said = "Every row counts as its 'w', clipped to [0, 4]: all counts and sums are weighted."
+    assert said in Page(release_page(plan.release(rows))).words
 
 
 def test_a_page_says_what_a_catch_all_counts():
@@ -873,7 +988,7 @@ def test_words_of_specialists_stand_at_the_end(pages, name):
     assert not re.search(r"[ρεδσγ]|\bnull\b|\bschema\b|sha256|optimal\b|1e-0", words)
     assert "For specialists" in words
     assert Page(pages[name]).words.index("sha256") > len(words) - 200
-    assert re.search(r"at most [\d.]+ % sure", words)
+    assert bool(re.search(r"at most [\d.]+ % sure", words)) == (name != "no noise")
 
 
 def test_one_record_of_each_person_is_a_person_and_several_are_records(pages):
@@ -1064,7 +1179,7 @@ def test_an_estimate_that_noise_hides_says_that_it_may_be_0():
     assert (sure.caution, hidden.caution) == ("", "may be 0")
     assert Cell(("a",), -1.0, -1.99, -0.01, 0.51, "**").caution == "may be 0"  # as shown, to 0
     assert Cell(("a",), 0.5, 0.01, 0.99, 0.25, "**").caution == "may be 0"
-    assert Cell(("a",), 5.1, 0.8, 9.4, 2.6, "**").caution == "not usable"
+    assert Cell(("a",), 5.1, 0.8, 9.4, 2.6, "**").caution == ""
     assert Cell(("a",), math.nan, -math.inf, math.inf, 5.0, "**").caution == ""
 
 
@@ -1349,18 +1464,33 @@ def test_colours_have_numbers_only_where_all_fit_in_their_cells():
 def test_a_mean_that_noise_hides_is_a_dash_with_its_reason():
     release = small_group()
     table = release.means("pay", given=("region", "sex"))
-    hidden = marks_of(table.estimate, table.standard_deviation)[2] == "**"
+    low, high = table.confidence_interval()
+    hidden = (low == 0) & (high == 100)
     assert hidden.any()
     text = release_page(release)
     section = part_of(text, "table-1")
-    assert section.count("the noise hides this mean") == hidden.sum() == section.count(" — ")
-    assert "**" not in section
-    assert "may be" not in section
+    said = re.findall("— 0 to 100 ?, the whole range: the noise hides this mean", section)
+    assert len(said) == hidden.sum() == section.count(" — ")
     # a mean of numbers of both signs may be near zero, and well known
     schema = gn.Schema([gn.Attribute("x", clip=[-100, 100])])
     rows = pa.table({"x": [-50.0, 50.0] * 5000})
     both = gn.plan(schema, ["x"], gn.zCDP(1)).simulate(rows, np.random.default_rng(0))
     assert ", may be 0" in part_of(release_page(both), "table-1")
+
+
+def test_a_mean_near_the_upper_end_is_no_dash_if_its_interval_says_something():
+    schema = gn.Schema([gn.Attribute("pay", clip=[0, 100])])
+    plan = gn.plan(schema, ["pay"], gn.zCDP(0.1))
+    rows, seen = pa.table({"pay": [100.0] * 8}), set[str]()
+    for seed in range(60):
+        (numbers, *_) = entries_of(plan.simulate(rows, np.random.default_rng(seed)))[0].parts
+        (cell,) = numbers.cells
+        low, high = (float(end) for end in numbers.table.confidence_interval())
+        assert bool(cell.hidden) == ((low, high) == (0, 100)) == bool(numbers.note)
+        if cell.mark == "**" and not cell.hidden:
+            seen.add("above" if low > 0 else "below")
+            assert cell.caution == ("" if round(low) > 0 else "may be 0")
+    assert "above" in seen
 
 
 def three_ways():
@@ -1409,6 +1539,21 @@ def test_a_catch_all_is_written_last_and_is_called_no_category():
     assert sum("aside" in row for row in rows) == 1
     assert "F M other or not stated (not a category) Total" in page.words  # by town and sex
     assert "(not a category)" not in release_page(small_group())
+
+
+def test_a_category_with_the_name_of_a_catch_all_is_in_quotation_marks():
+    town = gn.Attribute("town", ["A", "B (not a category)", "“B (not a  category)”"], other="B")
+    plan = gn.plan(gn.Schema([town]), ["town"], gn.zCDP(1))
+    text = release_page(plan.simulate(pa.table({"town": ["A"] * 9}), np.random.default_rng(0)))
+    rows = re.findall(
+        '<tr([^>]*)>\\s*<th scope="row"><bdi>(.*?)</bdi></th>',
+        text[text.index('<section aria-labelledby="table-1">') : text.index(">Total<")],
+    )
+    names = ["A", "“B (not a category)”", "““B (not a category)””", "B (not a category)"]
+    assert [name for _, name in rows] == names
+    assert ["aside" in own for own, _ in rows] == [False, False, False, True]
+    plain = ["A", "a (not a category) b", "(not a category", 3]
+    assert [category_text(label, False) for label in plain] == plain
 
 
 def test_differences_of_means_have_no_marks_and_none_is_called_exact():
@@ -1518,7 +1663,9 @@ def test_means_that_noise_carried_outside_are_explained():
     every = [plan.simulate(rows, np.random.default_rng(seed)) for seed in range(30)]
     found = [release.means("pay", "sex") for release in every]
     cut = [bool(table.cut.any()) for table in found]
-    hidden = [not table.standard_deviation[0] <= 10000 for table in found]
+    ends = [np.array(table.confidence_interval())[:, 0].tolist() for table in found]
+    hidden = [own == [0, 10000] for own in ends]
+    assert all(own for own, table in zip(hidden, found, strict=True) if table.counts[0] <= 0)
     assert 0 < sum(cut) < 30
     for k in (cut.index(True), cut.index(False), hidden.index(True), hidden.index(False)):
         page = Page(release_page(every[k])).words

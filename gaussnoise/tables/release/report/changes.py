@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ....text import versions
-from ...planning.facts import relation_text
+from ...planning.facts import marginal_name, relation_text
 from ...schema.entries import Entry as Asked
 from ..changes import (
     LEFT_OUT,
@@ -116,7 +116,9 @@ def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Aske
         facts=None,
         check=check,
         plan=plan,
-        typical_error=None,
+        is_exact=False,
+        noun=changes.after.noun,
+        marginal_name=marginal_name,
         **summed_privacy(plan, changes.rho_charged if changes.private else None),
         about=about_both(changes).stated,
         title=title or title_of(changes),

@@ -12,10 +12,11 @@ from ...planning.facts import counted_text, marginal_name, relation_text
 from ...schema.numbers import interval_text
 from ..merged import MergedPlan
 from ..noisy import AbstractRelease
+from ..text import codes_text
 from ..tidy import LEVEL, level_text
 from .answers import Answered
 from .checked import check_of, folder_of
-from .errors import errors_of_release, typical_error
+from .errors import erring, errors_of_release, typical_error
 from .pages import named, save_page, stored_facts, summed_privacy, tables_facts
 from .render import rendered
 
@@ -54,7 +55,9 @@ def combined_page(
         title=title or ("Combined tables" if release.private else "Simulated tables, combined"),
         private=release.private,
         **summed_privacy(merged, rho),
-        typical_error=typical_error(errors, release.noun),
+        erring=erring(errors),
+        typical_error=(typical := typical_error(errors, release.noun)),
+        is_exact=typical == "exact",
         has_sums=any("" not in entry for entry in errors),
         spent="spent",
         answers=answers,
@@ -66,6 +69,7 @@ def combined_page(
         level=level_text(LEVEL),
         version=versions("gaussnoise")["gaussnoise"],
         interval_text=interval_text,
+        codes_text=codes_text,
         marginal_name=marginal_name,
         named=named,
         **tables_facts(release, errors, counted_text(merged), synthetic),

@@ -75,31 +75,44 @@ def error_text(errors: Errors) -> str:
 
     Half-widths of sums of squares and of products are left out if the entry has others.
     """
-    said = {what: _half_width(w) for what, w in errors.items() if w}
+    said = {what: half_text(w) for what, w in errors.items() if w}
     if len(said) > 1:
         said.pop(_SUMMED[2], None)
         said.pop(_PRODUCTS, None)
     return "; ".join(f"{what} {width}".strip() for what, width in said.items()) or "exact"
 
 
-def _half_width(width: float) -> str:
-    """Return a half-width as text, rounded up: intervals are never wider."""
+def half_text(width: float) -> str:
+    """Return a half-width as text, rounded up by a tenth at most: intervals are never wider.
+
+    >>> half_text(12.34), half_text(2789.1)
+    ('± 13', '± 2,790')
+    """
     digits = digits_of(width / 20)  # so that rounding adds a tenth at most
     return f"± {number(math.ceil(width * 10**digits) / 10**digits, digits)}"
 
 
 def typical_error(errors: list[Errors], noun: str) -> str:
-    """Return the range of half-widths for counts as text, like "± 4 to ± 9 rows".
+    """Return the range of half-widths for counts with noise as text, like "± 4 to ± 9 rows".
 
-    If nothing is counted, it is the range for sums. ``noun`` names the counted things.
+    If no count has noise, it is the range for sums. ``noun`` names the counted things. If nothing
+    has noise, it is "exact".
     """
-    counts = [w for entry in errors for what, w in entry.items() if what in {"", _SUMMED[0]}]
-    widths = counts or [w for entry in errors for w in entry.values()]
-    low, high = min(widths), max(widths)
-    if high == 0:
+    counts = _with_noise(errors, {"", _SUMMED[0]})
+    widths = counts or _with_noise(errors, {*_SUMMED, _PRODUCTS})
+    if not widths:
         return "exact"
-    short = [_half_width(w) for w in (low, high)]
-    unit = f" {noun}" * bool(counts)
-    if low == 0:
-        return f"none or {short[1]}{unit}"
-    return (short[0] if short[0] == short[1] else f"{short[0]} to {short[1]}") + unit
+    low, high = (half_text(width) for width in (min(widths), max(widths)))
+    return (low if low == high else f"{low} to {high}") + f" {noun}" * bool(counts)
+
+
+def erring(errors: list[Errors]) -> str:
+    """Return the word for the numbers that :func:`typical_error` is about."""
+    if all("" in entry for entry in errors):
+        return "number"
+    return "count" if _with_noise(errors, {"", _SUMMED[0]}) else "sum"
+
+
+def _with_noise(errors: list[Errors], kinds: set[str]) -> list[float]:
+    """Return the half-widths of these kinds of statistics that are not 0."""
+    return [w for entry in errors for what, w in entry.items() if what in kinds and w]

@@ -13,7 +13,7 @@ from ..table import AbstractEstimates
 from ..tidy import LEVEL
 from .numbers import Numbers
 from .render import shown
-from .sentences import MOST_NAME, NONE, SAME, gap_text, highest, labels_text, range_text
+from .sentences import MOST_NAME, NONE, SAME, SEEN, gap_text, highest, labels_text, range_text
 
 NONE_LISTED = SAME.format(between="between the groups with listed values")
 
@@ -28,9 +28,15 @@ def finding_of(numbers: Numbers, others: Mapping[str, str]) -> str | None:
     ``others`` is {attribute: its catch-all category}. Groups of such a category are not compared,
     unless fewer than two groups would remain.
     """
-    table = numbers.table
-    if numbers.kind not in ("cells", "mean") and table.estimate.size > 1:
+    if numbers.kind not in ("cells", "mean") and numbers.table.estimate.size > 1:
         return None
+    said = _finding(numbers, others)
+    return said.replace(SEEN, "") if said and not numbers.table.standard_deviation.any() else said
+
+
+def _finding(numbers: Numbers, others: Mapping[str, str]) -> str | None:
+    """Return the sentence of :func:`finding_of` about a table that has one."""
+    table = numbers.table
     if table.estimate.size == 1:
         return _single(numbers)
     listed = _listed(table, others)

@@ -20,15 +20,16 @@ from ...schema.schema import Attribute, Category, Schema
 from ..comparison import ComparisonTable
 from ..files import answer_files
 from ..formats import format_name
-from ..marks import LOW_RELIABILITY, MARKS, marks_of
+from ..marks import LOW_RELIABILITY, marks_of
 from ..noisy import AbstractRelease
 from ..shares import proportions
 from ..store import MOST_READ, StoredTables
 from ..sums import MeanTable, means, summed_in, summed_numbers, sums
 from ..table import AbstractEstimates, ProportionTable
+from ..text import beyond_text, unknown_text
 from ..tidy import LEVEL, level_text
 from .charts import Picture, Row, heat_chart, interval_chart, profile_chart
-from .render import NO_CATEGORY, Cell, digits_of, number, shown
+from .render import Cell, category_text, digits_of, number, shown
 
 if TYPE_CHECKING:
     from ...planning.plan import Plan
@@ -45,7 +46,7 @@ _MOST_BESIDE, _MOST_BESIDE_ROWS = 4, 16  # most columns and numbers beside a pic
 _MOST_COMPARED = 300  # most tables whose largest and smallest cells are listed
 _MOST_CELLS = 2 * 10**6  # most cells of these tables in all
 MOST_ANSWERS = 10**5  # most answers of an entry
-_HIDDEN = "the noise hides this mean"
+_HIDDEN = "the whole range: the noise hides this mean"
 _MOST_NAME = 60
 _MOST_HEAD = 40
 
@@ -117,11 +118,12 @@ class Numbers:
     @property
     def note(self) -> str:
         """A sentence if all numbers are exact, or if noise hides some or all of them; else ""."""
-        deviation, (least, most) = self.table.standard_deviation, self.table.limits
-        known = np.isfinite(deviation) & (deviation <= most - least)
+        table, (least, most) = self.table, self.table.limits
+        low, high = table.confidence_interval()
+        known = np.isfinite(table.estimate) & ~((low <= least) & (high >= most))
         if not known.any():
-            return "No estimate: the noise hides whether anything was counted."
-        if not deviation[known].any():
+            return "No estimate: the noise hides all of these numbers."
+        if not table.standard_deviation[known].any():
             return "Exact: without noise."
         hidden = int((~known).sum())
         if not hidden:
@@ -292,21 +294,26 @@ class Numbers:
         """Return the cells as a page writes them: catch-alls named so, and means that noise hides.
 
         Changes have no marks: one may be near zero and reliable, while marks compare a number with
-        its noise. A mean of numbers that are not negative is hidden if it has the last mark.
+        its noise. A mean is hidden if its interval is the whole range of the number.
         """
-        own = self.table
-        named = (zip(own.attributes, one.names, strict=True) for one in cells)
-        texts = [tuple(self.said(*pair) for pair in pairs) for pairs in named]
-        cells = [one._replace(names=names) for one, names in zip(cells, texts, strict=True)]
+        cells = self.named(cells)
         if self.kind == "changes":
             return [one._replace(mark="") for one in cells]
-        if not (isinstance(own, MeanTable) and own.clip[0] >= 0):
+        if not isinstance(self.table, MeanTable):
             return cells
-        return [one._replace(hidden=_HIDDEN * (one.mark == MARKS[-1])) for one in cells]
+        least, most = self.table.limits
+        return [
+            one._replace(hidden=_HIDDEN * (one.low <= least and one.high >= most)) for one in cells
+        ]
+
+    def named(self, cells: Iterable[Cell]) -> list[Cell]:
+        """Return the cells with the names of their categories as a table has them."""
+        pairs = [(one, zip(self.table.attributes, one.names, strict=True)) for one in cells]
+        return [one._replace(names=tuple(self.said(*own) for own in names)) for one, names in pairs]
 
     def said(self, attribute: str, label: Category) -> Category:
         """Return the label of an attribute's category for a table; a catch-all is named as one."""
-        return f"{label} {NO_CATEGORY}" if self.others.get(attribute) == str(label) else label
+        return category_text(label, self.others.get(attribute) == str(label))
 
     @property
     def beside_title(self) -> str:
@@ -432,7 +439,7 @@ def entries_of(release: AbstractRelease) -> list[Entry]:
             over = persons_text(plan, names[summed])
             notes += [f"Means{over}."] * bool(over)
         numbers = summed_numbers(term) if summed is None else [summed]
-        notes += [text for i in numbers if (text := _clipped_text(plan.schema.attributes[i]))]
+        notes += [text for i in numbers for text in _notes(release, plan.schema.attributes[i])]
         anchor = f"table-{k + 1}"
         read = partial(_tables_of, release, term, anchor, files.get(name))
         found.append(Entry(name, title, anchor, size, is_cells, notes, read, others))
@@ -460,23 +467,30 @@ def title_of(schema: Schema, term: Sequence[tuple[int, AbstractBase]], name: str
     return name
 
 
-def _clipped_text(number: Attribute) -> str:
-    """Return sentences on values outside the clipping interval; "" if no value is changed."""
-    if number.clip is None:
-        return ""
-    low, high = (f"{end:,.15g}" for end in number.clip)
-    return (
-        f"A value of {shown(number.heading)} below {low} counts as {low}, and one above {high} as "
-        f"{high}. Where such values exist, the mean of the values as they are is another one, "
-        "which these tables do not tell."
-    )
+def _notes(release: AbstractRelease, number: Attribute) -> list[str]:
+    """Return sentences on the values and the rows that are not in the means as they are."""
+    notes = beyond_text(release.plan, number)
+    if number.clip is not None:
+        notes.append(
+            "Where values are changed so, the mean of the values as they are is another one, which "
+            "these tables do not tell."
+        )
+    if number.other is not None or release.on_outside == "drop":
+        rows = capital(release.noun.removeprefix("weighted "))
+        notes.append(f"{rows} with {unknown_text(number)} are in no mean of it.")
+    return notes
 
 
 def mean_title(number: Attribute, groups: Sequence[str]) -> str:
     """Return the title of a table of a number's means by attributes, given their headings."""
     by = f" by {marginal_name(tuple(groups))}" if groups else ""
-    capped = "" if number.clip is None else f" ({capped_text(*number.clip)})"
+    capped = "" if number.clip is None else capped_in(number.clip)
     return f"Mean of {shown(number.heading)}{by}{capped}"
+
+
+def capped_in(clip: tuple[float, float]) -> str:
+    """Return the end of a title of means: what values beyond the ends of ``clip`` count as."""
+    return f" ({capped_text(*clip)})"
 
 
 def files_of(release: AbstractRelease) -> dict[str, str]:
@@ -659,16 +673,17 @@ def extremes_of(entries: Sequence[Entry]) -> Extremes:
         if len(rows) >= _MOST_COMPARED or cells > _MOST_CELLS:
             left += 1
             continue
-        rows.append(_extreme(entry.parts[0].table))
+        rows.append(_extreme(entry.parts[0]))
     return Extremes(rows, left)
 
 
-def _extreme(table: AbstractEstimates) -> Extreme:
+def _extreme(numbers: Numbers) -> Extreme:
+    table = numbers.table
     interval = table.confidence_interval(simultaneous=True)
     low, high = map(np.ravel, interval)
     order = _order(table.estimate)
     ends = [int(order[0]), int(order[-1])]
-    largest, smallest = cells_of(table, ends, interval)
+    largest, smallest = numbers.named(cells_of(table, ends, interval))
     return Extreme(
         _title(table),
         table.attributes,

@@ -25,13 +25,15 @@ from ..marks import MARKS_TEXT
 from ..noisy import AbstractRelease
 from ..population import population_of
 from ..store import StoredTables
-from ..text import dropped_text
+from ..sums import MeanTable
+from ..text import codes_text, dropped_text, weight_text
 from ..tidy import LEVEL, level_text
 from .answers import Answered
 from .charts import comparison_chart
 from .checked import check_of, folder_of
 from .errors import (
     Errors,
+    erring,
     error_text,
     errors_of_plan,
     errors_of_release,
@@ -39,7 +41,7 @@ from .errors import (
     typical_error,
 )
 from .findings import finding_of
-from .numbers import Numbers, cells_of, entries_of, extremes_of, files_of, titles_of
+from .numbers import Numbers, capped_in, cells_of, entries_of, extremes_of, files_of, titles_of
 from .over_time import OverTime
 from .population import sections_of
 from .render import counted, digits_of, rendered
@@ -176,7 +178,7 @@ def tables_facts(
         "release": release,
         "names": [plan.schema.heading(name) for name in used],
         "total": total,
-        "rules": " ".join([*rules, *dropped_text(release)]),
+        "rules": " ".join([*rules, *weight_text(plan), *dropped_text(release)]),
         "first": _MOST_FIRST,
         "listed": _MOST_LISTED,
         "anchors": {entry.name: entry.anchor for entry in full}
@@ -216,7 +218,15 @@ def _findings(parts: Sequence[Numbers], others: Mapping[str, str]) -> str:
     """Return sentences on an entry: on its first table, and on all tables of means."""
     about = [own for own in parts if own is parts[0] or own.kind == "mean"]
     said = [(own, finding_of(own, others)) for own in about]
-    return " ".join(f"{own.title}: {text}" if own.heading else text for own, text in said if text)
+    return " ".join(f"{_short(own)}: {text}" if own.heading else text for own, text in said if text)
+
+
+def _short(numbers: Numbers) -> str:
+    """Return the title of numbers, without what their section says of values beyond the ends."""
+    table = numbers.table
+    if not (isinstance(table, MeanTable) and table.is_bounded):
+        return numbers.title
+    return numbers.title.removesuffix(capped_in(table.clip))
 
 
 def _synthetic_facts(release: AbstractRelease, records: Any) -> dict[str, object]:
@@ -280,7 +290,9 @@ def _page(
         facts=facts,
         rho=rho,
         has_sums=any("" not in entry for entry in widths),
-        typical_error=typical_error(widths, noun),
+        erring=erring(widths),
+        typical_error=(typical := typical_error(widths, noun)),
+        is_exact=typical == "exact",
         level=level_text(LEVEL),
         is_closed=facts.gap < CLOSED,
         epsilons=[
@@ -300,6 +312,7 @@ def _page(
         definition=f"{facts.privacy['definition']}: {', '.join(stated)}",
         version=versions("gaussnoise")["gaussnoise"],
         interval_text=interval_text,
+        codes_text=codes_text,
         marginal_name=marginal_name,
         named=named,
         holds=holds_text(scales),

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 NO_CATEGORY = "(not a category)"  # beside the name of a catch-all
+# a text that ends like that, without the characters that a page may write in another way
+_MARKED = re.compile(r"\(notacategory\)”*$")
+_UNSEEN = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ufdd0-\ufdef\ufeff\ufffd-\uffff]")
 _MOST_LABEL = 120  # most characters of a label on a page
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
 _EXACT = 1e15  # larger numbers are written with an exponent
@@ -35,15 +38,20 @@ class Cell(NamedTuple):
     @property
     def digits(self) -> int:
         """The number of decimals to write, so that none is smaller than the noise."""
-        return digits_of(self.deviation)
+        return 1 if self.is_rounded else digits_of(self.deviation)
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether the number has no noise, and more decimals than a page has."""
+        return not self.deviation and math.isfinite(self.estimate) and self.estimate % 1 > 0
 
     @property
     def caution(self) -> str:
-        """Words beside an interval if the number is hidden, or too unreliable; else ""."""
+        """Words beside an interval if the number is hidden, or may be 0; else ""."""
         if self.hidden or self.mark != MARKS[-1] or not self.has_interval:
             return self.hidden
         low, high = (round(end, self.digits) for end in (self.low, self.high))  # as they are shown
-        return "may be 0" if low <= 0 <= high else "not usable"
+        return "may be 0" if low <= 0 <= high else ""
 
     @property
     def has_interval(self) -> bool:
@@ -81,6 +89,20 @@ def _templates() -> "Environment":
     environment.globals |= {"infinity": math.inf, "counted": counted, "limit_text": limit_text}
     environment.globals["no_category"] = NO_CATEGORY
     return environment
+
+
+def category_text(label: Category, is_other: bool) -> Category:
+    """Return a category for a table; a catch-all is named as one, and no other category is.
+
+    A category whose own text ends like the name of a catch-all is in quotation marks. The script of
+    a page (``page.js``) expects the same names.
+
+    >>> category_text("other", True), category_text("other (not a category)", False)
+    ('other (not a category)', '“other (not a category)”')
+    """
+    if is_other:
+        return f"{label} {NO_CATEGORY}"
+    return f"“{label}”" if _MARKED.search(_UNSEEN.sub("", str(label))) else label
 
 
 def shown(text: object, most: int = _MOST_LABEL) -> str:

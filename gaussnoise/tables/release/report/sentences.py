@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from ..marks import MARKS, marks_of
 from .render import digits_of, number, shown
 
-SAME = "No difference {between} that the noise allows to see."
+SEEN = " that the noise allows to see"
+SAME = f"No difference {{between}}{SEEN}."
 NONE = SAME.format(between="between the groups")
 JOINTLY = "jointly"  # the kind of simultaneous intervals
 MOST_NAME = 60  # most characters of a label in a sentence
@@ -26,6 +27,7 @@ def gap_text(
     low, high = sorted((sign * ends[0], sign * ends[1]))
     size = number(sign * gap, digits)
     interval = f"between {number(low, digits)} and {number(high, digits)}"
+    interval = "exactly" if low == high else interval
     if not noun:
         way = "higher" if sign > 0 else "lower"
         return f"{first} is {size} {way} than {second} ({interval})."

@@ -11,9 +11,16 @@
 
   // A label without spaces, which pages and tables write in different ways.
   const bare = (text) => text.replace(/[\s\u0000-\u001f\u007f-\u009f\ufdd0-\ufdef\ufffd-\uffff]/g, "");
-  const isLabel = (shown, label) => {
-    const text = bare(shown), isCut = text.endsWith("…"), name = bare(verifier.said(label)) || (text === "(blank)" ? text : "");
-    return [name, `${name}(notacategory)`].some((own) => own === text || (isCut && own.startsWith(text.slice(0, -1))));
+  const isText = (shown, name) => {
+    const text = bare(shown), own = name || (text === "(blank)" ? text : "");
+    return own === text || (text.endsWith("…") && own.startsWith(text.slice(0, -1)));
+  };
+  const isLabel = (shown, label) => isText(shown, bare(verifier.said(label)));
+
+  // The same where a catch-all is named as one: a category with such a name of its own is in quotation marks.
+  const isCategory = (shown, label, isOther) => {
+    const name = bare(verifier.said(label)), isMarked = /\(notacategory\)”*$/.test(name);
+    return isText(shown, isOther ? `${name}(notacategory)` : isMarked ? `“${name}”` : name);
   };
 
   // The numbers of the counts of S: those of its file, or sums of those of a larger table.
@@ -46,7 +53,10 @@
 
   // The cells of S with these labels, in the order of the page; a shortened label may be that of several.
   function places(folder, S, axes, labels) {
-    const fits = axes.map((i, k) => folder.own[i].labels.map((label, j) => (isLabel(labels[k], label) ? j : -1)).filter((j) => j >= 0));
+    const fits = axes.map((i, k) => {
+      const { labels: own, other } = folder.own[i];
+      return [...own.keys()].filter((j) => isCategory(labels[k], own[j], j === other));
+    });
     return S.reduce((found, i) => {
       const next = fits[axes.indexOf(i)];
       return found.flatMap((place) => next.map((j) => place * folder.own[i].n + j));

@@ -803,7 +803,10 @@ const verifier = (() => {
       this.setAttributes(domain, []);
       need([...matrices.keys()].every((name) => this.positions.has(name)), "names");
       this.own = [];
-      for (const entry of domain) this.own.push(yield* attribute(entry, matrices.get(at(entry, "name"))));
+      for (const entry of domain) {
+        const name = at(entry, "name"), own = yield* attribute(entry, matrices.get(name));
+        this.own.push({ ...own, other: schema.get(name)?.has("other") ? own.n - 1 : null }); // the place of its catch-all
+      }
       this.multipliers = new Map();
       for (const entry of at(record, "measurements")) {
         const T = this.inOrder(at(entry, "attributes")), s = at(entry, "multiplier");
