@@ -81,7 +81,10 @@ class _Panel:
     def __init__(self, state: State, planned: Plan, has_own: bool) -> None:
         self.state, self.plan, self.has_own = state, planned, has_own
         with ui.card():
-            words("A larger *budget* is less noise, and less protection.")
+            words(
+                "Each number is changed a little at random (noise). A larger *budget* is less "
+                "noise, and less protection."
+            )
             place = _slider_position(planned.rho)
             self.slider = ui.slider(min=_LEAST, max=_MOST, step=_STEP, value=place).props(
                 'aria-label="Budget rho, in powers of ten"'
@@ -278,8 +281,8 @@ def means_of(planned: Plan, total: float | None) -> list[str]:
         unit = f" {number.measured_in}" * (number.measured_in is not None)
         if total is None:
             few, many = _GROUPS
-            first = f"mean of {few} {noun}: ± {_half(half / few)}{unit}"
-            texts.append(f"{first}; of {many:,}: ± {_half(half / many)}")
+            first = f"mean ± {_half(half / few)}{unit} in a group of {few} {noun}"
+            texts.append(f"{first}, ± {_half(half / many)} in one of {many:,}")
         else:
             rows = max(_rounded(total / deviations[0].size), 1)
             groups = f"in groups of some {rows:,.15g} {noun}"

@@ -30,7 +30,7 @@ from .parts import handled, more
 from .reasons import codes_in, ends_in, texts_in
 
 _SUMS, _GROUPS = "Means and sums", "Groups"
-_PURPOSE = "Means of it, or groups?"
+_PURPOSE = "Means (averages) of it, or groups?"
 _WHAT = {"edges": "These groups are", "clip": "These limits are", "unit": "This step is"}
 _MORE = "group for the rest, codes for no answer, title, kind"  # less used fields
 
@@ -170,7 +170,8 @@ class ColumnForm:
     def _draw_ages(self) -> None:
         """Draw the fields for intervals of birth dates, by age."""
         with ui.row().classes("items-center"):
-            ages = ui.input("Ages from", value="0, 18, 30, 45, 65, 80")
+            begins = "Groups from the ages (the last has no end)"
+            ages = ui.input(begins, value="0, 18, 30, 45, 65, 80")
             day = ui.input("on the day", placeholder="31.12.2025")
 
             def by_age() -> None:

@@ -23,7 +23,7 @@ _COLUMNS = {
 
 _MOST_NAMED = 3  # names of releases in a refusal
 _ELSE = {  # factors from the budget of this one to that of all
-    1: "nothing: this release or stream alone",
+    1: "this release or stream alone: nothing else is published",
     2: "as much again: half now, half next year",
     4: "several: more tables, corrections, a monthly stream",
 }
@@ -98,8 +98,8 @@ def begin_ledger(state: State, rho: float, page: str) -> None:
     with ui.card():
         head("The total budget of these data", 2)
         words(
-            "What else will be published of these data, or of the same persons, ever? The total "
-            "(*ledger*) cannot be changed later."
+            "How much may all releases of these data use in total, now and later? This total "
+            "(*ledger*) cannot be changed afterwards."
         )
         what = ui.radio(_ELSE).props('aria-label="What else will be published of these data?"')
         most = NumberField("ρ of all releases together").classes("w-full")
@@ -113,7 +113,7 @@ def begin_ledger(state: State, rho: float, page: str) -> None:
             kept = f"{left:.6g}" if left > rho / 1000 else "nothing"
             said = f"This one takes {rho:.6g}; {kept} is left for all others."
             rest.text = "" if most.error else said  # the field has the error
-            button.text = "Fix the total" + (f" at ρ = {most.valid:.10g}" if most.valid else "")
+            button.text = "Set the total" + (f" at ρ = {most.valid:.10g}" if most.valid else "")
 
         def create() -> None:
             if most.number is None:
@@ -121,6 +121,6 @@ def begin_ledger(state: State, rho: float, page: str) -> None:
             Ledger.create(state.project.ledger, zCDP(most.number))
             go(page)
 
-        button = ui.button("Fix the total", on_click=handled(create))
+        button = ui.button("Set the total", on_click=handled(create))
         what.on_value_change(choose)
         most.on_value_change(look)

@@ -45,10 +45,10 @@ _HOMES = {
     "check": ("/", "/release"),
 }
 _CHARGED = ("release",), ("stream", "start")  # tasks that have a charge of their own in the ledger
-_SOON = 2.0  # seconds in which a charged task may end: a warning of its loss would only flash up
+_SOON = 5.0  # seconds in which a charged task may end: a warning of its loss would only flash up
 WORDS = {
-    "public knowledge": "Known to all without the data: a questionnaire, a code book, a law. What "
-    "was read off the data is not, even if it looks harmless.",
+    "public knowledge": "Known to all without the data: from a questionnaire, a code book, a law. "
+    "A list that was found in the data is public only if it is also known in such a way.",
     "budget": "How much a release may reveal about one person, as the number ρ (rho). Budgets of "
     "all releases of the same data add up. Four times the ρ, half the noise.",
     "ledger": "A file that keeps the budget of one data set. A release is charged before its noise "
@@ -252,7 +252,7 @@ def task(state: State, page: str) -> None:
         line = ui.label()
         ui.linear_progress(show_value=False).props('indeterminate aria-label="Task"')
         # a cancelled task may be charged already, since noise is drawn after the charge
-        lost = "; a charge that was made is lost" if is_charged(job) else ""
+        lost = "; budget that was used is lost" if is_charged(job) else ""
         cancel = ui.button(f"Cancel{lost}", on_click=handled(state.jobs.cancel)).props("outline")
         cancel.set_visibility(can_cancel(job, time.time()))
 

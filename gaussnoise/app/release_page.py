@@ -156,7 +156,7 @@ def charge_text(planned: Plan, ledger: Ledger) -> str:
     _, left = spent_and_left(ledger.spent + more[0], ledger.charges + more[1], ledger.rho)
     if is_refused:
         return f"This release uses ρ = {rho:.6g}, more than the {left} that is left."
-    return f"This release uses ρ = {rho:.6g}; {left} is left afterwards."
+    return f"This release uses ρ = {rho:.6g} of {ledger.rho:.6g}; {left} is left afterwards."
 
 
 def title_of(planned: Plan) -> str:
@@ -232,14 +232,18 @@ def _form(
         points([*titles[:_NAMED], *[f"and {len(titles) - _NAMED} more"] * (len(titles) > _NAMED)])
         ui.label(charge_text(planned, ledger))
         ui.label(guess_text(planned, facts_of(planned)) or "")
-        ui.label("Nothing is sent anywhere. No release can be taken back.")
+        ui.label(
+            "Files are made in your folder alone, and you publish them yourself. Budget that was "
+            "used cannot be given back."
+        )
         button = ui.button("Release")
 
         def choices() -> dict[str, str]:
             return {what: str(field.value or "").strip() for what, field in fields.items()}
 
         def show() -> None:
-            choice.text = f"Name {fields['id'].value}, format {fields['format'].value}, other lines"
+            name, format = fields["id"].value, fields["format"].value
+            choice.text = f"More: name {name}, format {format}, lines for readers"
 
         def keep() -> None:
             show()

@@ -28,10 +28,12 @@ _IN_PAGE = {
     r"^([\d,]+) rows?, ([\d,]+) counted$": r"\2 of \1 rows count.",
     r"^1 left out of all tables:\n  (\S.*?) +no person +1$(?!\n  )": r"1 has no \1.",
     r"^([\d,]+) left out of all tables:\n  (\S.*?) +no person +\1$(?!\n  )": r"\1 have no \2.",
-    r"^1 not counted: further rows of persons who are counted$": "1 is a further row "
-    "of a person who is counted.",
-    r"^([\d,]+) not counted: further rows of persons who are counted$": r"\1 are further rows "
-    "of persons who are counted.",
+    r"^1 not counted: further rows of persons who are counted$": "1 is one more row "
+    "of the same person.",
+    r"^([\d,]+) not counted: further rows of persons who are counted$": r"\1 are more rows "
+    "of the same persons.",
+    r"^NOT PRIVATE: for you alone, with exact counts and values of your data\.$": "Only for you, "
+    "with exact counts and values: do not publish these lines.",
     r"`gaussnoise check TABLE -s SCHEMA`": "Check the rows",
     r"give the number edges in place of clip": "make the number intervals, in place of “a number, "
     "for sums and means”",

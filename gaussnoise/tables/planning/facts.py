@@ -176,10 +176,12 @@ def guess_text(plan: "Plan", facts: Facts) -> str | None:
     """Return a sentence: how often any guess about one row is right; None without noise."""
     if not plan.noise.gamma > 0:
         return None
-    _, asked = _reader(plan, _person(facts))
+    person = _person(facts)
+    known, asked = _reader(plan, person)
     return (
-        f"Risk: a guess whether {asked} is right in at most "
-        f"{percent_text(facts.guessed(plan.rho))} of cases (50 % without these numbers)."
+        f"Protection of {person.replace('one', 'each')}: from these numbers, even a reader who "
+        f"knows {known} can only guess whether {asked}, and is right in at most "
+        f"{percent_text(facts.guessed(plan.rho))} of cases (by pure chance, 50 %)."
     )
 
 

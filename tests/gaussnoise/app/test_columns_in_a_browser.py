@@ -228,7 +228,7 @@ def test_names_of_intervals_follow_the_ends_until_one_types_others(started, tab,
 
     own = changed(tab, "born")
     expect(names).to_have_count(0)
-    tab.get_by_label("Ages from").locator("visible=true").fill("0, 18, 65")
+    tab.get_by_label("Groups from the ages").locator("visible=true").fill("0, 18, 65")
     tab.get_by_label("on the day").locator("visible=true").fill("2025-12-31")
     tab.get_by_role("button", name="Make these age groups").locator("visible=true").click()
     # readers think from young to old, and edges of birth dates go the other way

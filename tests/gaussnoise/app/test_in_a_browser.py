@@ -135,7 +135,7 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     connected(tab)
     for name in ("age", "sex"):
         tab.get_by_role("checkbox", name=name).click()
-    expect(tab.get_by_text("One table: sex × age")).to_be_visible()
+    expect(tab.get_by_text("One table, with all its totals: sex × age")).to_be_visible()
     tab.get_by_text("Or ask in words").click()
     tab.get_by_label("Question").fill("household sizes in the town")
     tab.get_by_label("Question").press("Enter")
@@ -175,7 +175,7 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     tab.get_by_label("ρ (rho)").fill("0,4")  # a decimal comma, kept without another key
     tab.get_by_role("button", name="Keep this budget").click()
     expect(tab.get_by_text("Kept: ρ = 0.4")).to_be_visible()
-    guess = tab.get_by_text("Risk: a guess whether one person is in the data is right")
+    guess = tab.get_by_text("can only guess whether one person is in the data, and is right")
     expect(guess).to_be_hidden()
     tab.get_by_text("Risk of one person, and other budgets").click()
     expect(guess).to_be_visible()
@@ -191,21 +191,21 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     tab.get_by_role("link", name="4 Release").click()
     expect(tab.get_by_role("radio", name="several")).to_be_visible()
     connected(tab)
-    tab.get_by_role("button", name="Fix the total", exact=True).click()
+    tab.get_by_role("button", name="Set the total", exact=True).click()
     expect(tab.get_by_role("alert")).to_contain_text("Say what else will be published")
     tab.get_by_role("radio", name="several").click()
     expect(tab.get_by_text("This one takes 0.4; 1.2 is left for all others.")).to_be_visible()
     tab.get_by_role("radio", name="nothing: this release or stream alone").click()
     expect(tab.get_by_label("ρ of all releases together")).to_have_value("0.4")
-    tab.get_by_role("button", name="Fix the total at ρ = 0.4", exact=True).click()
+    tab.get_by_role("button", name="Set the total at ρ = 0.4", exact=True).click()
     # what is released, its charge and its risk are read before the button
     expect(tab.get_by_role("listitem")).to_have_text(["sex × age"])
-    expect(tab.get_by_text("uses ρ = 0.4; 0 is left afterwards.")).to_be_visible()
+    expect(tab.get_by_text("uses ρ = 0.4 of 0.4; 0 is left afterwards.")).to_be_visible()
     expect(guess).to_contain_text("is right in at most 67.3 %")
     # its check was read, without a warning: one line, labelled as confidential
     expect(tab.get_by_text("For you alone: 600 rows, 600 counted")).to_be_visible()
     expect(tab.get_by_text("NOT PRIVATE")).to_be_hidden()
-    expect(tab.get_by_text("Nothing is sent anywhere. No release can be taken")).to_be_visible()
+    expect(tab.get_by_text("Budget that was used cannot be given back")).to_be_visible()
     expect(tab.get_by_label("Title, like")).to_have_value("Counts by sex and age")
     expect(tab.get_by_text("Go on to the next page")).to_have_count(0)  # the last step
     tab.get_by_role("button", name="Release", exact=True).dblclick()
@@ -426,7 +426,7 @@ def test_no_rows_are_released_that_were_not_checked_as_they_are(started, tab, tm
     tab.get_by_role("button", name="Release", exact=True).click()
     expect(tab.get_by_role("alert")).to_contain_text("Read the warnings above")
     assert ledger.charges == 0
-    tab.get_by_text("Name release-1, format csv, other lines").click()
+    tab.get_by_text("More: name release-1, format csv, lines for readers").click()
     tab.get_by_label("Purpose, for the ledger").fill("for the council")
     tab.get_by_role("checkbox", name="I have read the warnings").click()
 
@@ -439,7 +439,7 @@ def test_no_rows_are_released_that_were_not_checked_as_they_are(started, tab, tm
     expect(said).not_to_contain_text("WARNING")  # 10 of 101 are less than a tenth
     typed = {"Title, like": "Town census", "Name of the release": "census"}
     typed |= {"Purpose, for the ledger": "for the council"}
-    tab.get_by_text("Name release-1, format csv, other lines").click()
+    tab.get_by_text("More: name release-1, format csv, lines for readers").click()
     for label, text in typed.items():
         tab.get_by_label(label).fill(text)
     tab.get_by_label("Format of the tables").click()
@@ -448,7 +448,7 @@ def test_no_rows_are_released_that_were_not_checked_as_they_are(started, tab, tm
         kept(folder, line)
     tab.reload()  # nothing is lost, and the check is of the same rows
     connected(tab)
-    expect(tab.get_by_text("Name census, format parquet, other lines")).to_be_visible()
+    expect(tab.get_by_text("More: name census, format parquet, lines for readers")).to_be_visible()
     for label, text in (typed | {"Format of the tables": "parquet"}).items():
         expect(tab.get_by_label(label)).to_have_value(text)
     tab.get_by_label("Publisher, like").fill("Town")
@@ -585,7 +585,7 @@ def test_a_phone_and_a_keyboard_are_enough(started, chromium, tmp_path, scheme):
     assert dark == (scheme == "dark")
     tab.goto(f"{server.root}/release")
     connected(tab)
-    expect(tab.get_by_role("button", name="Fix the total")).to_be_visible()
+    expect(tab.get_by_role("button", name="Set the total")).to_be_visible()
     for _ in range(60):  # by Tab alone to a choice, and to the button
         tab.keyboard.press("Tab")
         if tab.evaluate("document.activeElement.getAttribute('role')") == "radio":

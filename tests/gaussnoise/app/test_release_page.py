@@ -27,13 +27,15 @@ def test_planned_numbers_without_a_unit_are_named():
 def test_the_charge_says_what_is_left_afterwards(tmp_path):
     planned = gn.plan(gn.Schema(NUMBERS[:1]), ["sex"], gn.zCDP(0.3))
     ledger = gn.Ledger.create(tmp_path / "own.ledger", gn.zCDP(0.4))
-    assert charge_text(planned, ledger) == "This release uses ρ = 0.3; 0.1 is left afterwards."
+    assert (
+        charge_text(planned, ledger) == "This release uses ρ = 0.3 of 0.4; 0.1 is left afterwards."
+    )
     rows = pa.table({"sex": ["F"]})
     planned.release(rows, out=tmp_path / "one", ledger=ledger, id="one")
     said = charge_text(planned, ledger)
     assert said == "This release uses ρ = 0.3, more than the 0.1 that is left."
     rest = gn.plan(gn.Schema(NUMBERS[:1]), ["sex"], gn.zCDP(0.1))
-    assert charge_text(rest, ledger) == "This release uses ρ = 0.1; 0 is left afterwards."
+    assert charge_text(rest, ledger) == "This release uses ρ = 0.1 of 0.4; 0 is left afterwards."
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_a_stream_of_three_ticks(started, tab, project, capsys):
     expect(tab.get_by_role("radio", name="several")).to_be_visible()
     connected(tab)
     tab.get_by_role("radio", name="nothing: this release or stream alone").click()
-    tab.get_by_role("button", name="Fix the total").click()
+    tab.get_by_role("button", name="Set the total").click()
     expect(tab.get_by_label("Number of ticks, at most")).to_have_value("12")
     connected(tab)
     expect(tab.get_by_text("the period of the data is week 1")).to_be_visible()
@@ -277,7 +277,7 @@ def test_a_ledger_that_is_proposed_pays_for_the_stream_or_the_release(started, t
     entered(tab, server, "streams")
     connected(tab)
     tab.get_by_role("radio", name="nothing: this release or stream alone").click()
-    tab.get_by_role("button", name="Fix the total").click()
+    tab.get_by_role("button", name="Set the total").click()
     expect(tab.get_by_text("What it takes of the budget")).to_be_visible()
     assert needed <= gn.Ledger.open(project / LEDGER).rho < 1.0001 * needed
     expect(tab.get_by_role("alert")).to_have_count(0)
@@ -300,11 +300,11 @@ def test_a_ledger_that_is_proposed_pays_for_the_stream_or_the_release(started, t
     for page in ("/streams", "/release"):
         tab.goto(server.root + page)
         expect(tab.get_by_text("weekly of this folder was published")).to_be_attached()
-        expect(tab.get_by_role("button", name="Fix the total")).to_have_count(0)
+        expect(tab.get_by_role("button", name="Set the total")).to_have_count(0)
     (project / STREAMS).rename(project / "old")
     tab.goto(f"{server.root}/release")
     expect(tab.get_by_text("It was charged, and project.ledger")).to_be_visible()
-    expect(tab.get_by_role("button", name="Fix the total")).to_have_count(0)
+    expect(tab.get_by_role("button", name="Set the total")).to_have_count(0)
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped", "killed with its task"])

@@ -63,7 +63,7 @@ def test_a_check_says_in_sentences_how_many_rows_count():
 
     numbers = [*map(str, range(1500))]
     assert said(numbers) == ["All 1,500 rows count.", "all rows fit the schema"]
-    more = ["2 are further rows of persons who are counted."]
+    more = ["2 are more rows of the same persons."]
     assert said([*numbers, "7", "8", None]) == [
         "1,500 of 1,503 rows count.",
         "1 has no resident no.",
@@ -72,7 +72,7 @@ def test_a_check_says_in_sentences_how_many_rows_count():
     assert said([*numbers, *[None] * 1500])[1] == "1,500 have no resident no."
     one = said(["a", "a"])
     assert one[0] == "1 of 2 rows count."
-    assert one[2] == "1 is a further row of a person who is counted."
+    assert one[2] == "1 is one more row of the same person."
     # rows that do not fit for several reasons are listed
     assert said([None, "b"], "FX") == [
         "0 of 2 rows count.",

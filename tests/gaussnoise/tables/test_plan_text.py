@@ -368,22 +368,30 @@ def test_a_sentence_says_what_errors_are_and_in_which_unit():
 def test_a_plan_says_the_risk_of_its_budget_in_words():
     """The numbers are those of the page, and grow with the budget."""
     row, person = planned((2, 3), [(0, 1)]), planned((2, 3), [(0, 1)], rows_per_person=2)
-    for plan, words in ((row, "all other rows"), (person, "everything about all other persons")):
+    known = "all other rows", "everything about all other persons"
+    for plan, unit, words in zip((row, person), ("row", "person"), known, strict=True):
         sure = percent_text(facts_of(plan).surest(plan.rho))
         (line,) = [line for line in str(plan).splitlines() if line.startswith("in words")]
         assert f"a reader who knows {words}, and thinks it 50 % likely" in line
         assert f"is at most {sure} sure of it" in line
         guess = guess_text(plan, facts := facts_of(plan))
-        assert guess.startswith("Risk: a guess whether one ")
+        assert guess.startswith(
+            f"Protection of each {unit}: from these numbers, even a reader who knows {words}"
+        )
         right = percent_text(facts.guessed(plan.rho))
-        assert f" is in the data is right in at most {right} of cases (50 % without" in guess
+        assert (
+            f"can only guess whether one {unit} is in the data, and is right in at most {right} of"
+            in guess
+        )
     exchanged = str(planned((2, 3), [(0, 1)], neighbors="replace", public=["a0"]))
     assert "that one row was exchanged for another of the same a0, is at most" in exchanged
     none = gn.plan(schema(2, 3), [()], gn.zCDP(1), neighbors="replace")
     assert "in words" not in str(none)
     assert guess_text(none, facts_of(none)) is None
     one = planned((2, 3), [(0, 1)], neighbors="replace")
-    assert "whether one row was exchanged for another is right" in guess_text(one, facts_of(one))
+    assert "whether one row was exchanged for another, and is right" in guess_text(
+        one, facts_of(one)
+    )
 
 
 @pytest.mark.parametrize(
