@@ -115,7 +115,7 @@ def dotted_rows(
 def _keep_scale(
     axes: "Axes", estimate: NDArray, low: NDArray, high: NDArray, aside: NDArray[np.bool_]
 ) -> None:
-    """Set the scale by the numbers outside ``aside``; draw arrows for others that do not fit."""
+    """Set the scale by cells not in ``aside``; cells in ``aside`` beyond it become arrows."""
     rest = ~aside & np.isfinite(low) & np.isfinite(high)
     if not rest.any():
         return

@@ -84,7 +84,7 @@ def _columns(rows: Sequence[str]) -> list[tuple[int, int]]:
 def _narrow(
     rows: Sequence[str], spans: Sequence[tuple[int, int]], most: int
 ) -> tuple[list[int], list[int]]:
-    """Return narrower widths of columns and gaps, of sum at most ``most`` if words allow it."""
+    """Return widths of columns and gaps, at most ``most`` in all if no word is too long."""
     widths = [end - start for start, end in spans]
     before = [0, *(end for _, end in spans)]
     gaps = [start - end for (start, _), end in zip(spans, before, strict=False)]

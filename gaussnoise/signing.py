@@ -191,7 +191,7 @@ def verify(folder: str | os.PathLike[str], key: str | os.PathLike[str]) -> str:
 
 
 def _statement(place: Path) -> bytes:
-    """Return the text to sign: an in-toto statement of the sha256 of all files, checked before."""
+    """Check a folder; return the text to sign: an in-toto statement of all files' sha256."""
     try:
         record = next((name for name in RECORDS if (place / name).is_file()), None)
         if record is None:
@@ -248,7 +248,7 @@ def _subjects(payload: bytes) -> dict[str, str]:
 
 
 def _changes(signed: dict[str, str], there: dict[str, str]) -> tuple[str | None, list[str]]:
-    """Return a text on the first file that is not as signed, or None; and later ticks' folders."""
+    """Return a text on the first changed file, or None; and the folders of ticks added later."""
     before, now = ({m[0] for m in map(_TICK.match, files) if m} for files in (signed, there))
     new = now - before if _STREAM in signed else set[str]()
     for name in sorted({*signed, *there}):

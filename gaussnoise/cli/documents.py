@@ -128,7 +128,7 @@ def _optimality(plan: Plan) -> Document:
 
 
 def budgets_document(choices: Budgets) -> Document:
-    """Return ``gaussnoise plan --json`` without a budget: the meaning of each budget."""
+    """Return what ``gaussnoise plan --json`` prints without a budget: a table of budgets."""
     return {
         "format": "gaussnoise.budgets/1",
         "draft": choices.plan.schema.is_draft,

@@ -1,4 +1,4 @@
-"""Reading matrices from files: numbers with commas, numpy, Matrix Market."""
+"""Reading matrices from files: comma-separated numbers, numpy, Matrix Market."""
 
 import warnings
 from pathlib import Path

@@ -195,7 +195,7 @@ class StreamOptions(OptionGroup):
             return plan(asked.schema, asked.workload, asked.privacy, over=over, **asked.options)
 
     def _of_counts(self, asked: Asked) -> Asked:
-        """Return the request without the tables that no stream has; refuse them if not asked to."""
+        """Return the request for tables of counts; ``counts`` leaves out sums, else refused."""
         counted, sums = asked.of_counts()
         if not sums or (self.counts and counted.workload):
             return counted

@@ -208,7 +208,7 @@ class Plan:
 
     @cached_property
     def _scales(self) -> list[Array]:
-        """The vectors tried as ``scale`` of a step: for a ball and, if shaped, an ellipsoid."""
+        """The vectors tried as ``scale``: of a ball; if ``shaped``, of an ellipsoid as well."""
         flat = np.full_like(self.variances, math.sqrt(math.sqrt(self.variances.max())))
         if not self.shaped or (self.variances == self.variances[0]).all():
             return [flat]
@@ -456,7 +456,7 @@ def planned_steps(
 def _chosen_steps(
     function: str, steps: int | None, n: int, planned: Callable[[int, int], _Planned]
 ) -> int:
-    """Return ``steps``, or the least number for nearly shortest intervals; refuse few records."""
+    """Return ``steps``; for None, the fewest steps whose intervals are among the shortest."""
     if steps is None:
         tried = range(1, _TRIED_STEPS + 1)
     elif isinstance(steps, int) and not isinstance(steps, bool) and 1 <= steps <= _MOST_STEPS:

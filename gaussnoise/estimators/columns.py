@@ -357,7 +357,7 @@ def _in_request(reduced: Mapping[str, PerPerson]) -> object:
 
 
 def _groups(by: object, with_others: bool) -> list[Attribute]:
-    """Return the attributes of the groups; if ``with_others``, with a catch-all category each."""
+    """Return the grouping attributes; ``with_others`` adds a catch-all category to each."""
     given = [] if by is None else by
     if isinstance(given, Mapping) and all(
         isinstance(name, str) and isinstance(values, list | tuple | np.ndarray)

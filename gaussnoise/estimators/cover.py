@@ -256,7 +256,7 @@ def _projections(rows: Array, direction: Array) -> Array:
 
 
 def _half_of_directions(dim: int) -> list[Array]:
-    """Return all nonzero vectors of entries −1, 0 and 1, at length one; of two opposite, one."""
+    """Return unit vectors along all vectors of entries −1, 0, 1, one of each opposite pair."""
     signs = (np.array(s, dtype=np.float64) for s in itertools.product((0, 1, -1), repeat=dim))
     return [
         s / math.sqrt(np.abs(s).sum()) for s in signs if s.any() and s[np.flatnonzero(s)[0]] > 0
@@ -277,7 +277,7 @@ def _alignment(dim: int) -> float:
 
 @dataclass(frozen=True)
 class _Bias:
-    """Bounds on the bias of clipped projections by half length; each holds for larger ones."""
+    """Bounds on the bias of projections clipped to ± ``reach``, for increasing ``reach``."""
 
     reach: Array
     bound: Array
@@ -302,7 +302,7 @@ def _cover(
     beta: float,
     accuracy: float | None,
 ) -> Cover:
-    """Return the coarsest grid proven to ``accuracy``, or the most accurate one for None."""
+    """Return the coarsest grid proven to have ``accuracy``; for None, the most accurate grid."""
     d, half = known.averages.dim, hunt.error
     # The location depends on the same people. But at each level at most four answers are right, and
     # a union bound makes the statements hold for all of them.

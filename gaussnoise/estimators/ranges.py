@@ -267,7 +267,7 @@ def find_range(
 
 
 def _room(counts: Counts, number: float) -> tuple[float, float]:
-    """Return the largest count beyond L or U that passes the check, and the count to reach."""
+    """Return the largest count below L, or above U, that passes the check; and the one to seek."""
     limit, clear = _limits(number, counts.rho, counts)
     if limit / 2 >= clear:
         return limit, max(limit - clear, limit / 2)
@@ -297,7 +297,7 @@ def _is_enough(number: float, rho: float, counts: Counts) -> bool:
 
 
 def _limits(number: float, rho: float, counts: Counts) -> tuple[float, float]:
-    """Return the largest count beyond L or U that passes, and a margin for a round's noise."""
+    """Return the largest count below L, or above U, that passes; and a margin for noise."""
     # L and U are the numbers that the search finds near the first and the last decile.
     # If L is above the first decile of the population, all numbers below this decile are below L,
     # however L was chosen. Their number is binomial, with probability 0.1 or more. So if fewer
@@ -362,7 +362,7 @@ def _cut_positions(low: float, high: float, depth: int) -> Iterator[float]:
 
 
 def _at(place: float) -> float:
-    """Return the number at a position from −1 to 1, where usual sizes are near the middles."""
+    """Return the number at a position of the search, from −1 (for −∞) to 1 (for ∞)."""
     # zero is at 0, one at ½, infinity at 1, and 2^e at ½ + e/(16 + 2|e|)
     share = 2 * abs(place) - 1  # e / (8 + |e|)
     if abs(share) == 1:

@@ -1,4 +1,4 @@
-"""The content of our pickles. Unpickling runs code that a pickle's author chose: trust it first."""
+"""The content of our pickles. A pickle can run any code when it is read: read none of strangers."""
 
 from dataclasses import fields
 from types import MappingProxyType

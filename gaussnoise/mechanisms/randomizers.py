@@ -126,7 +126,7 @@ class Codebook(PickledByArguments):
 
     @cached_property
     def _chosen_square(self) -> float:
-        """The mean of ⟨u, y⟩² of the u sent for a unit y; at least that of a random candidate."""
+        """The mean of ⟨u, y⟩², or ``_square`` if larger, where u is sent for the unit vector y."""
         outside = (self.size * self._square - self.closest * self.cap_square) / (
             self.size - self.closest
         )
@@ -285,7 +285,7 @@ def point_release(dim: int, epsilon: float) -> Codebook:
 def _codebook(
     dim: int, epsilon: float, spherical: bool, pairs: int, closest: int, mean: float, square: float
 ) -> Codebook:
-    """Return the codebook of ``pairs`` pairs, of whose candidates ``closest`` are in the cap."""
+    """Return the codebook of ``pairs`` pairs, with ``closest`` of their vectors in the cap."""
     # the cap gets the largest probability that ε allows, rounded down
     precision = 60 + int(epsilon)
     nearest = Decimal(epsilon).exp(Context(prec=precision))  # correctly rounded
@@ -297,7 +297,7 @@ def _codebook(
 
 @lru_cache(maxsize=64)
 def _least_variance(dim: int, epsilon: float, spherical: bool) -> tuple[int, int, float, float]:
-    """Return the best numbers of pairs and in the cap, and its means of ⟨u, y⟩ and ⟨u, y⟩²."""
+    """Return the best numbers of pairs and of cap members u, and their means ⟨u, y⟩, ⟨u, y⟩²."""
     best, mass = _ideal(dim, epsilon, spherical)
     pairs = 1
     while True:

@@ -137,7 +137,7 @@ def with_factor(noise: OptimalNoise, factor: Array, tol: float, method: str) -> 
 
 
 def _heaviest(weights: Array, spared: float) -> NDArray[np.bool_]:
-    """Return which points to keep: all but the lightest, of less than ``spared`` of the weight."""
+    """Return which points to keep: the lightest go, with less than ``spared`` of all weight."""
     order = np.argsort(weights)
     light = np.cumsum(weights[order]) < spared * weights.sum()
     kept = np.ones(len(weights), dtype=bool)
@@ -200,7 +200,7 @@ def _design(
 def _factor(
     domain: AbstractDomain, p: float, tol: float, report: Report | None, spent: int
 ) -> Factor:
-    """Return the design for a factor of a product, scaled to cover it; steps start at ``spent``."""
+    """Return the design that covers a factor of a product; ``spent``: earlier solvers' steps."""
 
     def alive(steps: int, *_: float) -> None:
         if report is not None:

@@ -84,7 +84,7 @@ def all_far_pairs(points: Array, beyond: float) -> FarPairs:
 def _reaches(
     points: Array, squares: Array, known: float, beyond: float
 ) -> tuple[Array, float, list[tuple[Rows, Rows, float]]]:
-    """Return each row's largest squared distance, a margin, and pairs of blocks with theirs."""
+    """Return largest squared distances of rows and of pairs of blocks, and a margin of error."""
     # Single precision: errors are less than half the margin. A distance may be missing if below
     # ``beyond`` and, by more than the margin, below the largest; ``known`` is that of some pair.
     radii = np.sqrt(squares)
@@ -134,7 +134,7 @@ def _boxes(points: Array, rows: Rows) -> list[Rows]:
 
 
 def _apart(points: Array, radii: Array, blocks: list[Rows], least: float) -> tuple[Rows, Array]:
-    """Return pairs of blocks with bounds on squared distances of ``least`` or more, falling."""
+    """Return pairs of blocks, the farthest first, and bounds >= ``least`` on squared distances."""
     lower = np.array([points[block].min(axis=0) for block in blocks])
     upper = np.array([points[block].max(axis=0) for block in blocks])
     outer = np.array([radii[block].max() for block in blocks])

@@ -33,7 +33,7 @@ class Curved(NamedTuple):
 
     @classmethod
     def of(cls, function: Quadratic, root: Array) -> "Curved":
-        """Return the eigenvalues and eigenvectors of ``root' Q root``, Q the function's square."""
+        """Return the eigenvalues and eigenvectors of ``root' Q root``: Q is ``function.square``."""
         form = root.T @ function.square @ root
         eigenvalues, axes = np.linalg.eigh((form + form.T) / 2)
         largest = float(np.abs(eigenvalues).max(initial=0.0))

@@ -663,8 +663,8 @@ def _rule(epsilon: float) -> str:
 
 
 def _drawn_delta(delta: float, epsilon: float, draws: int, steps: float) -> float:
-    """Return δ − (1 + e^ε) η: the rest of δ for the continuous Gaussian."""
-    # η bounds the distance of the drawn noise, which is discrete, from that Gaussian
+    """Return δ minus the part that is needed because the drawn Gaussian is discrete."""
+    # the part is (1 + e^ε) η: η bounds the distance between drawn noise and the Gaussian
     taken = (1 + math.exp(min(epsilon, 700.0))) * lattice_distance(draws, steps)
     return math.nextafter(delta - taken, -math.inf)
 

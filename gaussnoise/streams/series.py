@@ -526,7 +526,7 @@ def _stacked(
 
 
 def _per_tick(table: AbstractEstimates, ticks: int) -> AbstractEstimates:
-    """Return the table with counts, sums or answers, not means and shares, divided by the ticks."""
+    """Return a table with counts, sums or answers divided by ``ticks``; others are unchanged."""
     if not table.is_linear:
         return table
     if isinstance(table, ComparisonTable):

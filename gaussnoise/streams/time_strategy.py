@@ -298,7 +298,7 @@ def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[li
 
 
 def _banded(C: Array, ticks: Ticks) -> Iterator[Array]:
-    """Yield banded matrices near C; columns have length 1, orthogonal if ``apart`` apart."""
+    """Yield banded matrices near C; columns have length 1; ``apart`` apart, they are orthogonal."""
     n, width = ticks.n, min(ticks.apart, ticks.n)
     sources = [C]
     if (

@@ -91,7 +91,7 @@ class Points:
         return self.points[rows[:, 0]]
 
     def first(self) -> tuple[Rows, Rows]:
-        """Return rows of the longest points and of a few that span all points; and these few."""
+        """Return rows of the longest and of some spanning points; then of the spanning ones."""
         count, dim = self.points.shape
         fidelity = Fidelity(self.points, 2.0, self.centered, self.basis)
         even = fidelity.at(np.full(count, 1 / count), np.full(dim, 1 / dim))

@@ -50,7 +50,7 @@ class AbstractStrategy(abc.ABC):
 
     @property
     def farthest(self) -> int:
-        """The squared length of C's longest column, also where it is no row's: :attr:`square`."""
+        """The squared length of C's longest column; equal to :attr:`square` unless overridden."""
         return self.square
 
     @property

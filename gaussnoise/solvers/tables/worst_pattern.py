@@ -208,7 +208,7 @@ class _Sum:
         return _Monomials(table, self.count)
 
     def around(self, low: Indices, high: Indices) -> tuple[Array, float]:
-        """Return the coefficients in y of ``f(high − (high − low) y)``, and a size of rounding."""
+        """Return the coefficients in y of ``f(high − (high − low) y)``, and their absolute sum."""
         width = (high - low).astype(np.float64)
         at = self._values[np.arange(self.count), high]
         local = np.zeros((self.count, self.degree + 1, self.degree + 1))
@@ -238,7 +238,7 @@ def _powers(counts: Indices) -> list[Indices]:
 
 
 def _padded(rows: Indices, terms: _Sum) -> Indices:
-    """Return the rows of classes filled up to the sum's degree with ``count``, and sorted."""
+    """Return sorted rows of classes, filled with ``count`` to the length of the sum's degree."""
     full = np.full((len(rows), terms.degree), terms.count, dtype=np.intp)
     full[:, : rows.shape[1]] = rows
     return np.sort(full, axis=1)
@@ -265,7 +265,7 @@ class _Monomials:
 
     @cached_property
     def _second(self) -> tuple[Indices, Indices, Indices, Indices, int]:
-        """Entries of second derivatives: monomial, row, column, rest, and number of rests."""
+        """Second derivatives: monomial, both variables, index of the rest; and how many rests."""
         parts = []
         for a, b in itertools.permutations(range(self.degree), 2):
             rows = np.flatnonzero((self.table[:, [a, b]] < self.count).all(axis=1))
@@ -280,7 +280,7 @@ class _Monomials:
 
     @cached_property
     def _lower(self) -> tuple["_Monomials", Indices, Indices, Indices, Array]:
-        """The distinct monomials without one factor, and for each factor where it was."""
+        """The distinct monomials after one factor is removed, and where each factor was removed."""
         parts = []
         sizes = (self.table < self.count).sum(axis=1)
         for a in range(self.degree):

@@ -1,1 +1,1 @@
-"""Ticks that Spark's executors count, draw, decode and write; no process holds all tables."""
+"""Ticks made by Spark: executors count, draw noise and write; no process holds all tables."""

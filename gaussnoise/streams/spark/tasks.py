@@ -155,7 +155,7 @@ def measure(
 
 
 def _draw(drawing: Drawing, part: int, group: Subset, weighted: Integers, path: Path) -> None:
-    """Write group ``part``'s ``weighted`` counts of all ticks, plus new noise, to ``path``."""
+    """Draw noise for a group of attributes; write its ``weighted`` counts plus the noise."""
     query = drawing.layout.query
     noisy = [
         query.noisy(

@@ -279,7 +279,7 @@ class Placing:
     def _located(
         self, S: Subset, codes: Sequence[NDArray], sums: Mapping[str, NDArray[np.int64]]
     ) -> tuple[Counts, list[Counts], Subset]:
-        """Return cells (flat indices), steps to next virtual cells, and clipped numbers in S."""
+        """Return cells (flat), steps to each number's next virtual cell, and the numbers in S."""
         rows = len(codes[0]) if codes else len(next(iter(sums.values())))
         cell, steps = np.zeros(rows, dtype=np.int64), list[Counts]()
         for i, code in zip(S, codes, strict=True):

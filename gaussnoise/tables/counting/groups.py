@@ -59,7 +59,7 @@ _Near = list[tuple[Subset, int]]  # some attributes, and bits of the one that su
 
 
 class _Ungrouped:
-    """The attribute sets that are in no group yet, found by all of their attributes but one."""
+    """The attribute sets in no group yet; each is found by any part that lacks one attribute."""
 
     def __init__(self, subsets: Iterable[Subset]) -> None:
         self._left = dict.fromkeys(subsets)
@@ -87,7 +87,7 @@ class _Ungrouped:
         return itertools.islice(self._left, _NEXT)
 
     def near(self, group: Subset | list[int]) -> _Near:
-        """Return pairs (part of the group, bits of attributes that each complete it to a set)."""
+        """Return pairs (part of the group, bits of the attributes i for which part + i is here)."""
         found: _Near = []
         for size, own in self._others.items():
             if math.comb(len(group), size) <= len(own):
@@ -108,7 +108,7 @@ def _bits(attributes: Iterable[int]) -> int:
 
 
 def _within(near: _Near, group: int) -> dict[Subset, None]:
-    """Return the attribute sets in ``near`` that lie in the group, given as bits of attributes."""
+    """Return the attribute sets in ``near`` that lie in ``group``, the bits of attributes."""
     found: dict[Subset, None] = {}
     for T, bits in near:
         inside = bits & group
@@ -122,7 +122,7 @@ def _within(near: _Near, group: int) -> dict[Subset, None]:
 def _attribute_to_add(
     near: _Near, group: Iterable[int], alike: Sequence[tuple[float, int]], room: float
 ) -> int | None:
-    """Return the attribute to add to a group so that many more sets lie in it; None if none."""
+    """Return the attribute by which a group contains many more sets; None if there is none."""
     lacked = 0
     for _, bits in near:
         lacked |= bits

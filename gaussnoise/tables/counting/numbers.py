@@ -102,7 +102,7 @@ def keys_and_sums(
 
 
 def _steps_above(code: Any, unit: int) -> Any:
-    """Return steps above the lower bound, ``unit`` per interval, from codes: 1 + the step, or 0."""
+    """Return a number's steps above its lower bound, of ``unit`` steps, from its code."""
     steps = _when(code > 0, code - 1, 0)
     return steps if unit == STEPS else (steps * unit + STEPS // 2) // STEPS
 

@@ -116,7 +116,7 @@ def _first_rows(
 
 
 def _since(begins: NDArray[np.bool_]) -> Integers:
-    """Return how far each index is from the last index up to it where ``begins`` is true."""
+    """Return each index minus the nearest index, at it or before it, where ``begins`` is true."""
     positions = np.arange(len(begins))
     return positions - np.maximum.accumulate(np.where(begins, positions, 0))
 

@@ -181,10 +181,9 @@ def code_table(
     Args:
         table: as for :func:`gaussnoise.tables.counting.count.count_marginals`.
         attributes: at least one.
-        on_outside: "refuse" expects columns of a type that fits the attribute. "drop" takes all
-            values of a pandas or dask column, since its type depends on the rows there; from other
-            engines, which declare types, it also takes integer categories in columns of floats.
-            Rows that have no cell are left out.
+        on_outside: "refuse" expects columns of a type that fits the attribute, and a cell for every
+            row. "drop" leaves out rows without a cell. It accepts every type of a column of pandas
+            or dask, where types depend on rows, and integer categories as floats elsewhere.
         limit: the limit on the rows of each person, among rows that are not left out. With
             "refuse", all rows are checked first.
         impossible: combinations that cannot occur in a row: such rows are treated like rows

@@ -275,5 +275,5 @@ def _divided(
 
 
 def _parts(code: int, unit: int) -> int:
-    """Return the steps of a number above the lower bound, in ``unit`` steps per interval."""
+    """Return how many of the ``unit`` steps of its interval a number is above the lower bound."""
     return ((code - 1) * unit + STEPS // 2) // STEPS if unit != STEPS else code - 1

@@ -100,7 +100,7 @@ def _one_line(text: str) -> str:
 
 
 def _escaped(line: str) -> str:
-    """Return a line of TOML whose strings name the characters that comments do not show."""
+    """Return a line of TOML with escapes in place of characters that are not visible."""
     return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in line)
 
 
@@ -115,7 +115,7 @@ def draft(table: object) -> Draft:
 
 
 def _draft(table: object, as_text: Collection[str] = ()) -> Draft:
-    """Return the draft of a table in a stated dialect, with the columns ``as_text`` as written."""
+    """Return the draft of a table in a stated dialect; columns in ``as_text`` are read as text."""
     dates = [name for name in date_columns(table) if name not in as_text]
     numbers = [name for name in decimal_columns(table) if name not in as_text]
     frame = open_table(table, numbers, dates)
@@ -298,7 +298,7 @@ def _rare(column: Seen, values: Sequence[Category], spelt: Mapping[str, Sequence
 
 
 def _other(column: Seen, codes: Collection[object] = ()) -> str:
-    """Return the name of a catch-all; codes for no answer count in it as missing values do."""
+    """Return the name of a catch-all, which depends on whether it counts missing answers."""
     return _NOT_STATED if column.missing or codes else "other"
 
 

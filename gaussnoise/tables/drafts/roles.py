@@ -29,7 +29,7 @@ def _words(name: str) -> list[str]:
 
 
 def _says_person(name: str) -> bool:
-    """Return whether a column's name means persons, as ``patientid``; not ``household income``."""
+    """Return whether a column's name means persons: ``patientid``, but not ``household income``."""
     words = _words(name)
     named = words if words[-1] in _KEYS or words[0] in _KEYS else words[-1:]
     # patientid, and in German Kundennr, Patientennummer and Personen-Nr

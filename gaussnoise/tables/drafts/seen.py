@@ -458,7 +458,7 @@ _OF_OBJECTS = (nw.Object, nw.Unknown, nw.String, nw.Categorical, nw.Enum)
 
 
 def _leading(doubles: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Return the leading bits of numbers, as integers that are sorted as absolute values are."""
+    """Return the leading bits of each number's absolute value, which keep the order of sizes."""
     # the exponent and four bits of the mantissa, so that the relative error is 1/16
     return np.abs(doubles).view(np.uint64) >> np.uint64(48)
 

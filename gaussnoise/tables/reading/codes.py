@@ -95,7 +95,7 @@ def check_categories(table: object, attributes: Sequence[Attribute], on_outside:
 
 
 def _confused(frame: Frame, attributes: Sequence[Attribute], drop: bool) -> Iterator[str]:
-    """Yield messages on categories that pandas confuses; DataError unless no row can have them."""
+    """Yield messages on categories that pandas confuses; DataError if rows may have them."""
     for attribute in attributes:
         name = attribute.name
         problem, harmless = confused(attribute)

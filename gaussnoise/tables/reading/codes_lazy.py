@@ -73,7 +73,7 @@ def coded_lazily(
 
 
 def _in_hex(frame: Lazy) -> bool:
-    """Return whether text is compared by its bytes in hexadecimal digits: in duckdb by ibis."""
+    """Return whether text is compared as hexadecimal digits: ibis needs this for duckdb."""
     native = frame.to_native()
     return frame.implementation == nw.Implementation.IBIS and native.get_backend().name == "duckdb"
 

@@ -1,7 +1,7 @@
-"""Codes, numbers and distinct values of columns in this process: in pandas, and in arrow.
+"""Codes, numbers and distinct values of columns of pandas or arrow, in memory.
 
-A pandas column becomes doubles, text, or distinct values with an index for each row; cells, numbers
-and persons are found from these. Columns with a declared type are read through arrow.
+A pandas column is first brought into one of three forms: doubles, text, or distinct values with an
+index for each row. A column with a declared type is read through arrow.
 """
 
 import math

@@ -125,7 +125,7 @@ def ticks_between(edges: Sequence[Edge], unit: str) -> tuple[list[int], int]:
 
 
 def _ticks(micro: float, unit: str) -> int:
-    """Return the time at this microsecond since 1970 in whole units since 1970, rounded up."""
+    """Return a time, given in microseconds since 1970, in a coarser or finer unit, rounded up."""
     return -(int(micro) * -1000 // _TICKS[unit])
 
 

@@ -358,7 +358,7 @@ def _open_parquet(files: list[str], partitions: list[str]) -> Relation:
 
 
 def _has_milliseconds(files: list[str]) -> bool:
-    """Return whether some timestamps are in milliseconds; duckdb fails for some far from 1970."""
+    """Return whether some timestamps are in milliseconds: far from 1970, duckdb fails for them."""
     import pyarrow as pa
     import pyarrow.parquet
 

@@ -94,7 +94,7 @@ class Plain:
         return self.begin() if self.is_usual else io.BufferedReader(_Text(self), _PIECE)
 
     def instead(self, first: bytes, skipped: int) -> Self:
-        """Return the text with other first bytes, which are given in its own encoding."""
+        """Return the text with its first ``skipped`` bytes replaced by ``first``, not recoded."""
         other = copy.copy(self)
         other.first, other.start = first, self.start + skipped
         other.is_text = other.is_usual = False

@@ -60,8 +60,8 @@ def sniffed(table: object, stated: Dialect = USUAL) -> Dialect:
 def marks_fit(path: str, dialect: Dialect) -> bool:
     """Return whether the first numbers of a CSV file can have a dialect's decimal mark.
 
-    They cannot have it if more of them have the other one: 0.037 and 2.5 have a decimal point. If
-    the other one is to separate thousands, no number may have it as a decimal mark.
+    Comma and point are the two possible marks: 0.037 and 2.5 have a point. A mark does not fit if
+    more numbers have the other one; or any number, if the other one is to separate thousands.
     """
     usual, quote = USUAL.of(name_of(path))
 
@@ -80,7 +80,7 @@ def _given(table: object) -> Any:
 
 
 def _date_format(table: Files, stated: Dialect) -> str:
-    """Return the stated format of dates; if it is the usual one, the only format that fits best."""
+    """Return the format of dates: as stated, unless one other than the usual clearly fits best."""
     if stated.date_format != USUAL.date_format:
         return stated.date_format
     try:
@@ -151,7 +151,7 @@ def _lines(path: str, encoding: str) -> list[str]:
 
 
 def _numbers(lines: Sequence[str], delimiter: str, quote: str) -> dict[str, int]:
-    """Return {shape: rows} of the numbers with marks below the column names."""
+    """Return {shape: fields} of numbers with marks; 25,0 and 37,0 have the shape 11,0."""
     _, *records = _records(lines, delimiter, quote, most=None) or [[]]
     shapes = Counter(field.translate(_SHAPE) for record in records for field in record)
     return {shape: rows for shape, rows in shapes.items() if _MARKED.fullmatch(shape)}

@@ -242,7 +242,7 @@ class _Asked:
 
     @property
     def _most_groups(self) -> str:
-        """A note on the largest number of groups of one person; "" if it is every group."""
+        """A note on how many groups one person can be in; "" if it can be in all of them."""
         plan = self.release.plan
         used = {name for marginal in plan.marginals for name in marginal}
         groups = [a.size for a in plan.schema.attributes if a.name in used and not a.is_summed]
@@ -422,7 +422,7 @@ class _Asked:
     def _with_interval(
         self, asked: Amount, x: Array, covariance: Array, z: float
     ) -> tuple[Ratios, Array]:
-        """Return an amount, with intervals of ± ``z`` deviations, and its derivatives by forms."""
+        """Return an amount, with intervals of ± ``z`` deviations, and its derivatives by ``x``."""
         # forms are weighted sums of cells; x: (numbers, forms), covariance: (numbers, forms, forms)
         if isinstance(asked, Count):
             deviation = np.sqrt(np.maximum(covariance[:, 0, 0], 0))
@@ -886,7 +886,7 @@ def _may_be_empty(known: Array, limits: tuple[float, float], whose: str = "the g
 
 
 def _ranks_text(ranks: Sequence[tuple[int, int]], unknown: Sequence[object]) -> str:
-    """Return in words which ranks, pairs (best, worst) of numbers, the noise leaves uncertain."""
+    """Return in words which ranks the noise leaves uncertain, from (best, worst) of each number."""
     blocks: list[list[int]] = []
     for best, worst in sorted(ranks):
         if blocks and best <= blocks[-1][1]:

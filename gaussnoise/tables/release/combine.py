@@ -315,7 +315,7 @@ class _Gap(NamedTuple):
 def _mean_measurements(
     releases: Sequence[TableRelease], at: dict[str, int], strategies: Sequence[AbstractStrategy]
 ) -> tuple[dict[Subset, Array], dict[Subset, float], list[_Gap]]:
-    """Return mean measurements of sets, weighted by precision, the variances of means, and gaps."""
+    """Return the precision-weighted mean of each set's measurements, its variance, and the gaps."""
     totals: dict[Subset, Array] = {}
     precisions: dict[Subset, float] = {}
     exact: dict[Subset, Array] = {}

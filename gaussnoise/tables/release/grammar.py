@@ -516,7 +516,7 @@ class _Meaning(Transformer):
     def _of_ticks(
         self, only: tuple[int | None, int | None] | None, meta: Meta
     ) -> dict[int, Condition]:
-        """Keep the ticks that the question is about, and return no conditions beside them."""
+        """Keep the ticks that the question is about; they add no condition on cells."""
         asked = ByTick(Count({}), only)
         if self._by_tick not in (None, asked):
             self._fail(_ONE_TICK, meta)
@@ -580,7 +580,7 @@ class _Meaning(Transformer):
         return _Read(where, meta, are_groups=True, are_times=True)
 
     def _times(self, period: Token, meta: Meta) -> tuple[int, Times]:
-        """Return (index, times) of the one attribute with this period; TICKS for ticks."""
+        """Return (index, times) of the only attribute with this period; ticks have index TICKS."""
         which, known = period.value[1], self._reader.times
         if len(which) > 1:
             names = [quoted(known[i].name) for i in which]
@@ -631,7 +631,7 @@ class _Meaning(Transformer):
         return self.between(meta, [self._only_binned(meta), *children])
 
     def _only_binned(self, meta: Meta) -> Token:
-        """Return a token for the only attribute with bins; refuse the question if not only one."""
+        """Return a token for the only attribute with bins; refuse other questions."""
         inside = [i for i, a in enumerate(self._attributes) if a.edges is not None]
         if len(inside) != 1:
             names = [self._attributes[i].name for i in inside] or self._reader.schema.names

@@ -31,9 +31,10 @@ class Noun(NamedTuple):
     """A noun for what the tables count.
 
     Attributes:
-        fault: why the tables may count something else than the noun says; or "".
-        groups: attributes for which the fault vanishes: a question about one label of each, or for
-            each label, counts one record of every person.
+        fault: why the tables may count something else than the noun says, such as several records
+            of one person; or "".
+        groups: the attributes by which this cannot happen: for each combination of their labels,
+            every person has one record.
         may_be_amount: whether the noun may be the name of an amount, like wages. This is possible
             only for the noun of the title: if it is a known amount, if tables have sums, or if an
             attribute has a similar name.

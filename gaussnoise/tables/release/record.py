@@ -136,7 +136,7 @@ def _witness_record(plan: "Plan") -> dict[str, object]:
 
 
 def _unit_record(plan: "Plan") -> dict[str, object]:
-    """Return the record's field on the integer units in which tables are counted."""
+    """Return the part of the record that explains the integer units in which tables count."""
     meaning = (
         "a row adds so many units to the integer counts of every table, spread over the virtual "
         "cells of a clipped number x: t of them on the last cell and 1 - t on the first, t = (x - "

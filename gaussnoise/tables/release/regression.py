@@ -379,7 +379,7 @@ def _stated(columns: Sequence[Column], clips: Mapping[str, tuple[float, float]])
 
 
 def _common(one: Cell, other: Cell) -> Cell | None:
-    """Return {attribute: category} of rows in both indicator columns; None if there are none."""
+    """Return the cell of rows that are in both cells; None if no row can be in both."""
     if any(other.get(a, k) != k for a, k in one.items()):
         return None
     return {**one, **other}

@@ -317,7 +317,7 @@ def _levels(release: AbstractRelease) -> dict[str, str]:
 
 
 def _term(release: AbstractRelease, entry: Entry) -> Asked:
-    """Return {attribute index: its queries} for an entry; they are its cells, or groups of them."""
+    """Return {attribute index: queries} for an entry; queries count cells, or groups of cells."""
     schema = release.plan.schema
     if isinstance(entry, Mapping):
         term = entry_term(schema, entry)

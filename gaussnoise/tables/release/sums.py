@@ -392,7 +392,7 @@ def clipped_number(release: AbstractRelease, function: str, name: object) -> tup
 def _asked(
     release: AbstractRelease, function: str, names: tuple[object, ...], given: Names
 ) -> tuple[Subset, Subset, Subset]:
-    """Return the attribute indices (of numbers, of groups in the given order, of both sorted)."""
+    """Return three lists of attribute indices: of numbers, of groups as given, of both sorted."""
     numbers = tuple([clipped_number(release, function, name)[0] for name in names])
     if not numbers or len(set(numbers)) < len(numbers):
         raise ParameterError(

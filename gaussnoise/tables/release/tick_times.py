@@ -44,7 +44,7 @@ def tick_times(first: str, n: int) -> TickTimes:
 
 
 def _later(first: Period, year: int, more: int) -> tuple[Period, int]:
-    """Return the period that comes ``more`` periods after the first, of ``year``; and its year."""
+    """Return the period that is ``more`` periods after ``first`` (of ``year``), and its year."""
     kind, number = first.kind, first.number
     if kind == "day":
         number += more

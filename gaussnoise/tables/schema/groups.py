@@ -112,7 +112,7 @@ def _cells(
 
 
 def _ends(edges: Sequence[Edge], members: tuple[Plain, ...]) -> tuple[int | None, int | None]:
-    """Return the indices of the two edges of a group of bins; None for each that is no edge."""
+    """Return the indices of a group's two ends among ``edges``; None for an end that is no edge."""
     if len(members) != 2 or (any(isinstance(m, str) for m in members) and not is_dated(edges)):
         return None, None
     return edge_position(members[0], edges), edge_position(members[1], edges)

@@ -1,1 +1,1 @@
-"""A release that Spark's executors count, draw, decode and write; no process holds all tables."""
+"""A release by Spark: executors count, draw noise and write; no process holds all tables."""

@@ -49,7 +49,7 @@ def answer_rows(layout: Layout, T: Subset, most: int, commits: Commits, parts: P
 
 
 def row_heads(matrix: Matrix, commits: Commits) -> dict[str, str | None]:
-    """Return {file: sha256 of its head} for the files of exact answers of :func:`answer_rows`.
+    """Return {file: :func:`.head_digest`} for the files of exact answers of :func:`answer_rows`.
 
     The value is None for a file that is not committed yet.
     """
@@ -110,7 +110,7 @@ def draw_columns(
 
 
 def column_heads(matrix: Matrix, commits: Commits) -> dict[str, str | None]:
-    """Return {file: sha256 of its head} for the files of noisy columns of :func:`draw_columns`.
+    """Return {file: :func:`.head_digest`} for the files of noisy columns of :func:`draw_columns`.
 
     The value is None for a file that is not committed yet.
     """
@@ -163,7 +163,7 @@ def _row_lengths(matrix: Matrix, piece: int, most: int) -> list[int]:
 def _committed(
     commits: Commits, name: str, count: int, blocks: Callable[[], Iterator[bytes]]
 ) -> str | None:
-    """Commit a file of ``count`` blocks, unless that is done; return the sha256 of its head."""
+    """Commit a file of ``count`` blocks, unless that is done; return its :func:`head_digest`."""
     path = commits.folder / name
     if head_digest(path, count) is None:
         commits.commit(name, lambda path: write_blocks(path, blocks(), count))

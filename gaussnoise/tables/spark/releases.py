@@ -286,7 +286,7 @@ class _Unfinished:
         return complete(found)
 
     def _drawn_columns(self, matrix: Matrix) -> Mapping[str, str]:
-        """Return {file: sha256 of its head} of all columns with noise; draw the missing ones."""
+        """Return {file: head_digest} of all columns with noise, after drawing the missing ones."""
         exact, noisy, T = self.work.exact, self.work.noisy, matrix.T
         for commits in (exact, noisy):
             commits.folder.mkdir(exist_ok=True)
