@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import scipy
@@ -232,6 +232,8 @@ class AbstractCoefficients:
     backend: "EagerAllowed" = field(repr=False)
     design: tuple[Column, ...] = field(repr=False)
     own: Law = field(repr=False)  # for the counted rows alone
+    _function: ClassVar[str]  # the name of the function that returns the model
+    _fit: ClassVar[str]  # the method of the fit in words
 
     @property
     def _stated(self) -> Array:
@@ -252,16 +254,6 @@ class AbstractCoefficients:
     @abstractmethod
     def _about(self) -> str:
         """A short description of the model."""
-
-    @property
-    @abstractmethod
-    def _function(self) -> str:
-        """The name of the function that returns this model."""
-
-    @property
-    @abstractmethod
-    def _fit(self) -> str:
-        """The method of the fit in words, such as "least squares"."""
 
     @property
     @abstractmethod

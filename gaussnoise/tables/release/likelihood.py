@@ -5,7 +5,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import scipy
@@ -55,9 +55,17 @@ class AbstractLikelihoodModel(AbstractCoefficients):
     labels: Labels = field(repr=False)
     equations: Any = field(repr=False)  # a Likelihood with a field ``sampled``
 
+    _fit = "largest likelihood"
+    _model: ClassVar[str]  # the kind of model
+    _population: ClassVar[str]  # a sentence about the intervals for the population
+
     @property
-    def _fit(self) -> str:
-        return "largest likelihood"
+    def _title(self) -> str:
+        return f"{self._model} of {self._about}"
+
+    @property
+    def _sampling(self) -> str:
+        return self._population if self.has_population else ""
 
     def _sampled(self) -> Equations:
         return replace(self.equations, sampled=True)

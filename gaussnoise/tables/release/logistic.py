@@ -129,23 +129,12 @@ class LogisticRegression(AbstractLikelihoodModel):
         """The factor of each column in the odds of the category: exp of the coefficient."""
         return np.exp(self.estimate)
 
-    @property
-    def _function(self) -> str:
-        return "logistic"
-
-    @property
-    def _title(self) -> str:
-        return f"Logistic regression of {self._about}"
+    _function, _model = "logistic", "Logistic regression"
+    _population = "from and to: of the population, with sampling; noise: its share of the variance"
 
     @property
     def _about(self) -> str:
         return f"{self.name}={self.label} on {', '.join(self.terms) or 'no attribute'}"
-
-    @property
-    def _sampling(self) -> str:
-        if not self.has_population:
-            return ""
-        return "from and to: of the population, with sampling; noise: its share of the variance"
 
     def _expected(self, eta: Array) -> tuple[Array, Array]:
         p = np.asarray(scipy.special.expit(eta))

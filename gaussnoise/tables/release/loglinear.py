@@ -92,26 +92,15 @@ class LogLinearModel(AbstractLikelihoodModel):
 
     margins: tuple[tuple[str, ...], ...]
 
-    @property
-    def _function(self) -> str:
-        return "loglinear"
-
-    @property
-    def _title(self) -> str:
-        return f"Log-linear model of {self._about}"
+    _function, _model = "loglinear", "Log-linear model"
+    _population = (
+        "from and to: of the population, with counts that vary like Poisson numbers; noise: its "
+        "share of the variance"
+    )
 
     @property
     def _about(self) -> str:
         return ", ".join(" by ".join(own) for own in self.margins)
-
-    @property
-    def _sampling(self) -> str:
-        if not self.has_population:
-            return ""
-        return (
-            "from and to: of the population, with counts that vary like Poisson numbers; noise: "
-            "its share of the variance"
-        )
 
     def _expected(self, eta: Array) -> tuple[Array, Array]:
         count = np.exp(eta)

@@ -157,9 +157,7 @@ class Regression(AbstractCoefficients):
     def _stated(self) -> Array:
         return self.stated
 
-    @property
-    def _function(self) -> str:
-        return "regress"
+    _function, _fit = "regress", "least squares"
 
     @property
     def _title(self) -> str:
@@ -175,10 +173,6 @@ class Regression(AbstractCoefficients):
     @property
     def _on(self) -> str:
         return ", ".join(self.terms) or "no attribute"
-
-    @property
-    def _fit(self) -> str:
-        return "least squares"
 
     @property
     def _sampling(self) -> str:
