@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, final
@@ -27,10 +27,10 @@ class JsonLines(AbstractFormat):
     ending = ".jsonl"
     holds_infinite = False
 
-    def writer(
-        self, file: Path | IO[bytes], schema: Any, notes: Notes
-    ) -> AbstractContextManager[Any]:
-        return _writer(file)
+    @contextmanager
+    def writer(self, file: Path | IO[bytes], schema: Any, notes: Notes) -> Iterator[Any]:
+        with new_file(file) as own:
+            yield _Lines(own)
 
     def numbers(
         self, path: Path, names: Sequence[str], first_row: int, cells: int
@@ -38,12 +38,6 @@ class JsonLines(AbstractFormat):
         with opened(path) as file:
             lines = iter(partial(file.readline, _LONGEST_LINE), b"")
             return numbers_of(lines, partial(_numbers, names), len(names), first_row, cells)
-
-
-@contextmanager
-def _writer(file: Path | IO[bytes]) -> Iterator[Any]:
-    with new_file(file) as own:
-        yield _Lines(own)
 
 
 class _Lines:

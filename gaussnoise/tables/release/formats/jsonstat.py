@@ -2,8 +2,8 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, final
@@ -37,10 +37,11 @@ class JsonStat(AbstractFormat):
     holds_infinite = False
     most_rows = 2**22  # readers keep whole cubes in memory
 
-    def writer(
-        self, file: Path | IO[bytes], schema: Any, notes: Notes
-    ) -> AbstractContextManager[Any]:
-        return _writer(file, schema, notes)
+    @contextmanager
+    def writer(self, file: Path | IO[bytes], schema: Any, notes: Notes) -> Iterator[Any]:
+        names = [name for name in schema.names if name not in NUMBERS]
+        with new_file(file) as own, _written(own, names, notes) as rows:
+            yield rows
 
     def numbers(
         self, path: Path, names: Sequence[str], first_row: int, cells: int
@@ -51,13 +52,6 @@ class JsonStat(AbstractFormat):
             lines = iter(partial(file.readline, _LONGEST_LINE), b"],\n")
             columns = [NUMBERS.index(name) for name in names]
             return numbers_of(lines, partial(_numbers, columns), len(names), first_row, cells)
-
-
-@contextmanager
-def _writer(file: Path | IO[bytes], schema: Any, notes: Notes) -> Iterator[Any]:
-    names = [name for name in schema.names if name not in NUMBERS]
-    with new_file(file) as own, _written(own, names, notes) as rows:
-        yield rows
 
 
 @contextmanager
@@ -86,17 +80,17 @@ def _written(file: IO[bytes], names: Sequence[str], notes: Notes) -> Iterator["_
             name: {
                 "label": notes.heading(name),
                 "category": {"index": own, "label": {x: notes.label(name, x) for x in own}}
-                | ({"unit": _units(units[name])} if notes.unit and name in units else {}),
+                | (
+                    {"unit": {x: {"label": unit} for x, unit in units[name].items()}}
+                    if notes.unit and name in units
+                    else {}
+                ),
             }
             for name, own in zip(ids, labels, strict=True)
         },
         "status": rows.status,
     }
     file.write(f"\n],\n{json.dumps(rest, ensure_ascii=False)[1:]}\n".encode())
-
-
-def _units(units: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    return {label: {"label": unit} for label, unit in units.items()}
 
 
 class _Cells:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
@@ -58,38 +58,32 @@ class SdmxCsv(AbstractFormat):
     ending = "+sdmx.csv"  # names of other CSV tables contain no plus sign
     holds_records = holds_columns = False
 
-    def writer(
-        self, file: Path | IO[bytes], schema: Any, notes: Notes
-    ) -> AbstractContextManager[Any]:
-        return _writer(file, schema, notes)
+    @contextmanager
+    def writer(self, file: Path | IO[bytes], schema: Any, notes: Notes) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        names = [name for name in schema.names if name not in NUMBERS]
+        period = notes.said(PERIOD)
+        about = {_PERIOD if is_time_period(period) else _OTHER_PERIOD: period} if period else {}
+        rows = _Rows(names, [*about.values()], notes)
+        texts = ["STRUCTURE", "STRUCTURE_ID", "ACTION", *rows.dimensions]
+        fields = [(name, pa.string()) for name in texts]
+        fields += [(_VALUE, pa.float64()), (_STATUS, pa.string())]
+        fields += [(name, pa.float64()) for name in _ATTRIBUTES.values()] + [(_MARK, pa.string())]
+        fields += [(name, pa.string()) for name in (*about, *([_UNIT] if notes.unit else []))]
+        rows.schema = pa.schema(fields)
+        if isinstance(file, Path):
+            write_metadata(file, {}, rows.dimensions, rows.schema, notes)
+        with csv.CSVWriter(file, rows.schema) as writer:
+            rows.writer = writer
+            yield rows
 
     def numbers(
         self, path: Path, names: Sequence[str], first_row: int, cells: int
     ) -> NDArray[np.float64]:
         own = {"estimate": _VALUE, **_ATTRIBUTES}
         return columns_of(path, [own[name] for name in names], first_row, cells)
-
-
-@contextmanager
-def _writer(file: Path | IO[bytes], schema: Any, notes: Notes) -> Iterator[Any]:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    names = [name for name in schema.names if name not in NUMBERS]
-    period = notes.said(PERIOD)
-    about = {_PERIOD if is_time_period(period) else _OTHER_PERIOD: period} if period else {}
-    rows = _Rows(names, [*about.values()], notes)
-    texts = ["STRUCTURE", "STRUCTURE_ID", "ACTION", *rows.dimensions]
-    fields = [(name, pa.string()) for name in texts]
-    fields += [(_VALUE, pa.float64()), (_STATUS, pa.string())]
-    fields += [(name, pa.float64()) for name in _ATTRIBUTES.values()] + [(_MARK, pa.string())]
-    fields += [(name, pa.string()) for name in (*about, *([_UNIT] if notes.unit else []))]
-    rows.schema = pa.schema(fields)
-    if isinstance(file, Path):
-        write_metadata(file, {}, rows.dimensions, rows.schema, notes)
-    with csv.CSVWriter(file, rows.schema) as writer:
-        rows.writer = writer
-        yield rows
 
 
 class _Rows:

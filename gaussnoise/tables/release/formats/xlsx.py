@@ -93,10 +93,11 @@ class Xlsx(AbstractBook):
     most_rows = _ROWS - _HEADER
     longest_text = _LONGEST_TEXT
 
-    def writer(
-        self, file: Path | IO[bytes], schema: Any, notes: Notes
-    ) -> AbstractContextManager[Any]:
-        return _one_sheet(file, schema, notes)
+    @contextmanager
+    def writer(self, file: Path | IO[bytes], schema: Any, notes: Notes) -> Iterator[Any]:
+        title = notes.title_of([name for name in schema.names if name not in NUMBERS])
+        with _opened_book(file, [title], notes) as book, book.sheet(0, schema, _LARGE) as rows:
+            yield rows
 
     def book(
         self,
@@ -134,13 +135,6 @@ class Xlsx(AbstractBook):
         if rows != cells:
             raise ValueError
         return found.T
-
-
-@contextmanager
-def _one_sheet(file: Path | IO[bytes], schema: Any, notes: Notes) -> Iterator["_Rows"]:
-    title = notes.title_of([name for name in schema.names if name not in NUMBERS])
-    with _opened_book(file, [title], notes) as book, book.sheet(0, schema, _LARGE) as rows:
-        yield rows
 
 
 @contextmanager
