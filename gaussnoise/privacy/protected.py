@@ -64,5 +64,5 @@ def same_protected(words: str, key: str | None, other: str | Protected) -> bool:
 
 
 def _without_counted_rows(words: str) -> str:
-    """Return the words without the number of counted rows: the budget covers all of them."""
+    """Return the words without the limit on counted rows: the budget covers all rows."""
     return re.sub(r", of whom at most \d+ \w+ (is|are) counted", "", words)

@@ -80,7 +80,7 @@ class Level:
 @final
 @dataclass(frozen=True)
 class Wholes:
-    """A condition that defines the whole of a share: the group, of a level, with the part in it."""
+    """A condition of a share: its whole is the group, of this level, that contains the part."""
 
     name: str
     cells: tuple[Cells, ...]

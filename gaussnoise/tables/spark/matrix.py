@@ -119,8 +119,8 @@ class Matrix:
         """Return some whole columns of the matrix with noise, decoded along the first attributes.
 
         ``answers``: the same columns of the results of :meth:`answered_rows`, shape (all matrix
-        rows, some columns); the result has the same shape. ``most``: as there. ``draw``: a function
-        that returns a number of integers of noise.
+        rows, some columns); the result has the same shape. ``most``: as for that method. ``draw``:
+        a function that returns a number of integers of noise.
         """
         first, query = self.T[: self.lead], self.query
         columns = answers.reshape(*(query.strategies[i].size for i in first), -1)

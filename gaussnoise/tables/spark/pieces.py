@@ -3,6 +3,10 @@
 The residual of the attributes T is a matrix, in pieces of rows and columns (:mod:`.matrix`): rows
 are counted and answered, columns get their noise, rows are decoded. Each step writes files for the
 next one; such a file has one block for each piece that the next step reads.
+
+A step takes the ``layout``, which assigns work to tasks, the attributes T, a bound ``most`` on the
+sum of the absolute values of all counts of the residual, and the folder ``commits`` for its files.
+It reads earlier files only if their ``heads`` still have the given sha256.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,14 +30,8 @@ _SUM = 16  # bytes of the first block of rows, which holds the sum of their coun
 def answer_rows(layout: Layout, T: Subset, most: int, commits: Commits, parts: Parts) -> Batches:
     """Commit the exact answers, still without noise, of pieces of rows: a file for each.
 
-    A file has one block for each piece of columns.
-
-    Args:
-        layout: the assignment of work to tasks.
-        T: the attributes of the residual.
-        most: a bound on the sum of the absolute values of all its counts.
-        commits: the folder in which the exact answers are committed.
-        parts: pairs (index of a piece of rows, its counts).
+    A file has one block for each piece of columns. ``parts`` are pairs (index of a piece of rows,
+    its counts).
     """
     matrix = layout.matrices[T]
     for k, counts in parts:
@@ -53,8 +51,8 @@ def row_heads(matrix: Matrix, commits: Commits) -> dict[str, str | None]:
 
     The value is None for a file that is not committed yet.
     """
-    names = [matrix.name(k) for k in range(len(matrix.boxes))]
-    return {name: head_digest(commits.folder / name, 1 + len(matrix.columns)) for name in names}
+    names, blocks = map(matrix.name, range(len(matrix.boxes))), 1 + len(matrix.columns)
+    return {name: head_digest(commits.folder / name, blocks) for name in names}
 
 
 def rows_counted(matrix: Matrix, most: int, commits: Commits, heads: Mapping[str, str]) -> int:
@@ -82,14 +80,7 @@ def draw_columns(
 ) -> Batches:
     """Draw noise for pieces of columns, and commit each in a file with one block per piece of rows.
 
-    Args:
-        layout: the assignment of work to tasks.
-        T: the attributes of the residual.
-        most: a bound on the sum of the absolute values of all its counts.
-        exact: the folder with the files of :func:`answer_rows`.
-        heads: the sha256 of the heads of these files when they were committed.
-        commits: the folder in which the noisy columns are committed.
-        pieces: indices of pieces of columns.
+    ``exact`` has the files of :func:`answer_rows`; ``pieces`` are indices of pieces of columns.
     """
     matrix = layout.matrices[T]
     for j in pieces:
@@ -128,13 +119,7 @@ def decode_rows(
 ) -> Batches:
     """Decode pieces of rows of the residual from the noisy columns, and commit each in a file.
 
-    Args:
-        layout: the assignment of work to tasks.
-        T: the attributes of the residual.
-        noisy: the folder with the files of :func:`draw_columns`.
-        heads: the sha256 of the heads of these files when they were committed.
-        commits: the folder in which the residual is committed.
-        pieces: indices of pieces of rows.
+    ``noisy`` has the files of :func:`draw_columns`; ``pieces`` are indices of pieces of rows.
     """
     matrix = layout.matrices[T]
     for k in pieces:
