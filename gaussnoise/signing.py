@@ -51,9 +51,7 @@ _PRIVATE = "private/"  # exact counts, which are never signed
 
 
 def sign(
-    folder: str | os.PathLike[str],
-    key: str | os.PathLike[str],
-    password: Password | None = None,
+    folder: str | os.PathLike[str], key: str | os.PathLike[str], password: Password | None = None
 ) -> str:
     """Sign all files of a published folder, and write the signature to its ``signature.json``.
 
@@ -127,8 +125,7 @@ def sign(
     if signature not in others:
         signatures = [*(own for own in others if own.get("keyid") != name), signature]
         _replace(
-            target,
-            {"payloadType": _PAYLOAD, "payload": _text(payload), "signatures": signatures},
+            target, {"payloadType": _PAYLOAD, "payload": _text(payload), "signatures": signatures}
         )
     return name
 

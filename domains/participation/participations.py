@@ -116,10 +116,7 @@ class CountParticipations(AbstractParticipations):
     ...     np.tril(np.ones((4, 4))), gn.streams.Epochs(4, 2, kind="counts")
     ... )
     >>> # of ticks 0 and 2: 1 + 1 + 4 + 4
-    >>> (
-    ...     K.support(np.ones(4)),
-    ...     K.max_quadratic(np.eye(4)).upper_bound,
-    ... )
+    >>> (K.support(np.ones(4)), K.max_quadratic(np.eye(4)).upper_bound)
     (6.0, 10.0)
     """
 

@@ -38,10 +38,7 @@ class StreamProduct(AbstractFiniteDomain):
         InvalidDomainError: other parts, fewer than two, or no workload over time.
 
     >>> weekly = StreamProduct(
-    ...     (
-    ...         StreamWorkload([[1.0, 1.0], [0.0, -1.0]]),
-    ...         FiniteSet([[1.0, 0.0], [0.0, 1.0]]),
-    ...     )
+    ...     (StreamWorkload([[1.0, 1.0], [0.0, -1.0]]), FiniteSet([[1.0, 0.0], [0.0, 1.0]]))
     ... )
     >>> weekly.to_finite_set().points
     array([[1., 0., 1., 0.],

@@ -35,10 +35,7 @@ class HardCodedMechanism:
     >>> from gaussnoise.bounds import HardCodedMechanism
     >>> mechanism = HardCodedMechanism([[0.0], [0.0]], delta=0.01)
     >>> # √99 / 2
-    >>> (
-    ...     float(mechanism.error([[0.0], [0.0]])),
-    ...     round(float(mechanism.error([[0.0], [1.0]])), 4),
-    ... )
+    >>> (float(mechanism.error([[0.0], [0.0]])), round(float(mechanism.error([[0.0], [1.0]])), 4))
     (0.0, 4.9749)
     """
 

@@ -95,10 +95,7 @@ _COMMANDS = {
         "series": show_series,
         "forget": forget_persons,
     },
-    ledger_app: {
-        "create": create_ledger,
-        "show": show_ledger,
-    },
+    ledger_app: {"create": create_ledger, "show": show_ledger},
 }
 for _app, _commands in _COMMANDS.items():
     for _name, _command in _commands.items():

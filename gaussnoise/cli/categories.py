@@ -12,15 +12,7 @@ from ..tables import Dialect, discover_categories
 from .asked import FileOptions, with_options
 from .console import check_new, say, say_toml, show
 from .ledger import noted
-from .options import (
-    Approval,
-    Json,
-    Neighbors,
-    Person,
-    Purpose,
-    RequestedBy,
-    Rows,
-)
+from .options import Approval, Json, Neighbors, Person, Purpose, RequestedBy, Rows
 
 
 @with_options

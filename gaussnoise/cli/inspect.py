@@ -7,11 +7,7 @@ import typer
 from ..errors import ParameterError
 from .asked import DatedFileOptions, table_of, with_options
 from .console import ERR, say, show
-from .options import (
-    Json,
-    Published,
-    Tables,
-)
+from .options import Json, Published, Tables
 from .patience import patience
 from .published import published, streamed
 

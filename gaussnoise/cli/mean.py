@@ -12,14 +12,7 @@ from ..estimators import column_means
 from ..tables import About, Attribute, Dialect, Schema, Weight
 from ..tables.planning.stated import privacy_of
 from ..text import near
-from .asked import (
-    FileOptions,
-    parts_of,
-    per_person_of,
-    table_of,
-    weight_of,
-    with_options,
-)
+from .asked import FileOptions, parts_of, per_person_of, table_of, weight_of, with_options
 from .console import ERR, check_new, say, show
 from .documents import means_document
 from .ledger import noted

@@ -161,8 +161,7 @@ PerPersonOption = Annotated[
 WeightColumn = Annotated[
     str | None,
     typer.Option(
-        "--weight",
-        help="COLUMN:MOST: every row counts as much as this column says, up to MOST.",
+        "--weight", help="COLUMN:MOST: every row counts as much as this column says, up to MOST."
     ),
 ]
 OnOutside = Annotated[
@@ -186,8 +185,7 @@ _FORMATS = f"Table files: {' or '.join(FORMATS)}."
 Format = Annotated[str, typer.Option("--format", help=_FORMATS)]
 StatedFormat = Annotated[str | None, typer.Option("--format", help=_FORMATS, show_default="csv")]
 Json = Annotated[
-    bool,
-    typer.Option("--json", help="One JSON document on standard output, in place of text."),
+    bool, typer.Option("--json", help="One JSON document on standard output, in place of text.")
 ]
 SomeTicks = Annotated[
     str | None,

@@ -13,10 +13,7 @@ from ..text import number_of
 from .asked import DatedFileOptions, table_of, with_options
 from .console import ERR, say, say_toml, show
 from .documents import draft_document
-from .options import (
-    Json,
-    Tables,
-)
+from .options import Json, Tables
 
 
 @with_options

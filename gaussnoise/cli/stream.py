@@ -317,8 +317,7 @@ def check_tick(
     folder: StreamFolder,
     table: Tables,
     number: Annotated[
-        int | None,
-        typer.Option("--tick", help="Its number.", show_default="the next tick's"),
+        int | None, typer.Option("--tick", help="Its number.", show_default="the next tick's")
     ] = None,
     written: DatedFileOptions = DatedFileOptions(),
     ledger: _Ledger = None,
@@ -337,11 +336,7 @@ def check_tick(
     said(stream.plan.check(read.table(table_of(table)), tick), as_json)
 
 
-def show_stream(
-    folder: StreamFolder,
-    ledger: _Ledger = None,
-    as_json: Json = False,
-) -> None:
+def show_stream(folder: StreamFolder, ledger: _Ledger = None, as_json: Json = False) -> None:
     """Show the plan, the number of ticks done, and the tables that the last of them published."""
     stream = Stream.open(folder, ledger)
     if as_json:

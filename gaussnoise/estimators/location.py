@@ -19,13 +19,7 @@ from .estimate import Estimate
 from .knowledge import chance, positive, vector
 from .publishing import Found, Sample
 from .samples import OnNonfinite
-from .steps import (
-    fullest,
-    fullest_of_any,
-    fullest_of_any_needs,
-    fullest_shortfall,
-    lattice_query,
-)
+from .steps import fullest, fullest_of_any, fullest_of_any_needs, fullest_shortfall, lattice_query
 
 Array = NDArray[np.float64]
 

@@ -28,10 +28,7 @@ Ends = tuple[float | None, float | None]
 SHARES = {"count": 0.05, "search": 0.3, "check": 0.1, "tails": 0.05}
 _DECILE = 0.1
 _ROUNDS = 64
-_EARLY, _EARLY_PART = (
-    16,
-    0.8,
-)  # the first rounds, mostly enough, and their part of the budget
+_EARLY, _EARLY_PART = (16, 0.8)  # the first rounds, mostly enough, and their part of the budget
 _AHEAD = 8  # rounds whose thresholds are counted in one pass over the rows
 _FINE = 16  # a search ends once brackets are this many times narrower than the gap between them
 _CHECKS = 2  # the range as it was found and, if the check fails, one twice as wide

@@ -9,10 +9,7 @@ import scipy
 from numpy.typing import NDArray
 
 from domains.floats import TINY, Array, power_of_two
-from domains.participation.participations import (
-    AbstractParticipations,
-    VectorParticipations,
-)
+from domains.participation.participations import AbstractParticipations, VectorParticipations
 from domains.participation.patterns import AbstractPatterns, Apart
 from domains.participation.sensitivity import blocks
 

@@ -157,11 +157,7 @@ class NoiseGenerator:
 
         Keep saved states of a training run as private as its noise.
         """
-        return {
-            "design": self._digest(),
-            "tick": self._tick,
-            "states": list(self._states),
-        }
+        return {"design": self._digest(), "tick": self._tick, "states": list(self._states)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a state that :meth:`state_dict` returned.

@@ -48,14 +48,7 @@ def stored(
             fault = written[what].fault(deviation_in(covariance))
         if fault is None:
             return written[what]
-    except (
-        OSError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        GaussNoiseError,
-    ) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, GaussNoiseError) as error:
         raise StreamError(
             f"stream: {folder} is not a complete tick ({type(error).__name__})"
         ) from None

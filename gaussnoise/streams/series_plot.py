@@ -73,11 +73,7 @@ def plot_series(series: "SeriesTable", level: float, simultaneous: bool) -> "Fig
 
 
 def _draw(
-    axes: "Axes",
-    ticks: np.ndarray,
-    numbers: Sequence[np.ndarray],
-    colour: str,
-    name: str,
+    axes: "Axes", ticks: np.ndarray, numbers: Sequence[np.ndarray], colour: str, name: str
 ) -> None:
     """Draw a cell of a series: its line, the band of its intervals, and dots if ticks are few."""
     estimate, low, high = numbers

@@ -58,9 +58,7 @@ class UnlimitedTotals:
         identity, the squared norm is ``∫ |f(e^iθ)|² dθ/2π``. It is integrated over u, where θ = π
         e^-u, and for large u over log u.
         """
-        from scipy.integrate import (
-            quad,
-        )  # imported here, since it takes a tenth of a second
+        from scipy.integrate import quad  # imported here, since it takes a tenth of a second
 
         pieces = [
             quad(self._density, low, high, epsabs=0, epsrel=1e-10, limit=500)

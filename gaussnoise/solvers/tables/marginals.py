@@ -94,12 +94,7 @@ def table_noise(
         )
         steps += optimum.steps
         solution = _noise_at(
-            objective,
-            patterns,
-            optimum.weights,
-            optimum.shares,
-            steps,
-            optimum.interrupted,
+            objective, patterns, optimum.weights, optimum.shares, steps, optimum.interrupted
         )
         longest = float(optimum.at.lengths.max())
         # The upper bound is proportional to the root of the largest squared change: if that is at

@@ -20,12 +20,7 @@ from ...tables.release.store import DatasetWriter, StoredTables
 from ...tables.release.stream import measured_parts
 from ...tables.spark.layout import Layout
 from ...tables.spark.records import Batches
-from ...tables.spark.tasks import (
-    Parts,
-    committed_group,
-    committed_row,
-    measured_name,
-)
+from ...tables.spark.tasks import Parts, committed_group, committed_row, measured_name
 from ..files import deviation_in
 from ..measure import own_residual, own_table, weighted_counts
 from ..plan import StreamPlan, drawn_query

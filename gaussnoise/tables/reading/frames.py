@@ -57,9 +57,7 @@ def open_both(
     if not is_path(table):
         return _frame(table), None
     rows, lines = guarded(
-        "open the file",
-        lambda: _open_files(table, numbers, dates),
-        engine=nw.Implementation.DUCKDB,
+        "open the file", lambda: _open_files(table, numbers, dates), engine=nw.Implementation.DUCKDB
     )
     return nw.from_native(rows), lines
 
@@ -141,7 +139,7 @@ def _check_polars() -> None:
 
 _HINTS = {
     "ResourceInUseException": "another result of this duckdb connection is not read to its end, or "
-    "another thread uses it: fetch that result first, or open a connection of its own",
+    "another thread uses it: fetch that result first, or open a connection of its own"
 }
 
 

@@ -397,10 +397,7 @@ class _Asked:
         base = self._clipped(asked)
         t = np.array([0.0, 0.5, 1.0] if base.squares else [0.0, 1.0])
         above, counted = np.zeros((2, base.size))
-        above[: len(t)], counted[: len(t)] = (
-            2 * t - 1,
-            1,
-        )  # ratio in [-1, 1]: the mean, scaled
+        above[: len(t)], counted[: len(t)] = (2 * t - 1, 1)  # ratio in [-1, 1]: the mean, scaled
         rows = (Summed(tuple(row.tolist()), False) for row in (above, counted))
         return [{asked.attribute: row, **asked.given} for row in rows]
 

@@ -127,15 +127,7 @@ class Categories(AbstractLoaded):
         return on_screen(text)
 
 
-_FIELDS = (
-    "column",
-    "categories",
-    "counts",
-    "threshold",
-    "standard_deviation",
-    "rho",
-    "delta",
-)
+_FIELDS = ("column", "categories", "counts", "threshold", "standard_deviation", "rho", "delta")
 
 
 def discover_categories(

@@ -37,10 +37,7 @@ _LEAST_P = 1e-6  # refused if noise alone makes such differences less often
 
 
 def combine(
-    releases: Sequence[TableRelease],
-    *,
-    same_rows: SameRows = "tested",
-    all_rows_fit: bool = False,
+    releases: Sequence[TableRelease], *, same_rows: SameRows = "tested", all_rows_fit: bool = False
 ) -> TableRelease:
     r"""Return several releases of one data set as one release.
 
@@ -193,9 +190,7 @@ def _left_out(releases: Sequence[TableRelease]) -> tuple[str, ...]:
 
 
 def check_together(
-    function: str,
-    releases: Sequence[TableRelease],
-    may_differ: Sequence[str] = (),
+    function: str, releases: Sequence[TableRelease], may_differ: Sequence[str] = ()
 ) -> None:
     """Raise ParameterError if releases count different records, or have noise in common.
 

@@ -11,14 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import GaussNoiseError, OutputError
-from ...files.disk import (
-    MALFORMED,
-    check_parent,
-    digests_in,
-    file_digest,
-    folder_fault,
-    read_json,
-)
+from ...files.disk import MALFORMED, check_parent, digests_in, file_digest, folder_fault, read_json
 from ...numerics.intervals import quantile
 from ...privacy.per_record import holds_text
 from ...text import number_of, printable, versions

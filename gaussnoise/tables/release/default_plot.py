@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ...drawing import (
-    dotted_height,
-    dotted_rows,
-    label_text,
-    left_off,
-    new_figure,
-    unreadable,
-)
+from ...drawing import dotted_height, dotted_rows, label_text, left_off, new_figure, unreadable
 from ...errors import ParameterError
 from ..schema.dates import place, shown_places
 from .cells import CellList, in_order

@@ -286,11 +286,7 @@ class Changes(PickledByArguments):
         save_changes(self, directory, format, of, title)
 
     def report(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        title: str | None = None,
-        of: Sequence[Entry] = (),
+        self, path: str | os.PathLike[str], *, title: str | None = None, of: Sequence[Entry] = ()
     ) -> None:
         """Write one HTML page about the changes: findings, tables and pictures with intervals.
 

@@ -18,12 +18,7 @@ from domains.description import describe
 from domains.errors import InvalidDomainError
 
 from ...errors import OutputError, ParameterError
-from ...files.disk import (
-    aside,
-    check_parent,
-    digests_in,
-    read_json,
-)
+from ...files.disk import aside, check_parent, digests_in, read_json
 from ...solvers.progress import Counted
 from ...solvers.tables.residuals import Subset
 from ...text import printable
@@ -35,11 +30,7 @@ from .formats.format import NUMBER_FORMAT, AbstractBook, Notes
 from .marks import marks_of
 from .method import attributes_of, statement_of, texts_of
 from .noisy import AbstractRelease
-from .record import (
-    marginal_records,
-    measurement_records,
-    release_record,
-)
+from .record import marginal_records, measurement_records, release_record
 from .store import (
     MOST_FILES,
     MOST_READ,

@@ -136,11 +136,7 @@ def cell_names(labels: Labels) -> list[str]:
 
 
 def check_counts(
-    release: AbstractRelease,
-    function: str,
-    names: Sequence[str],
-    counts: ArrayLike,
-    sd: ArrayLike,
+    release: AbstractRelease, function: str, names: Sequence[str], counts: ArrayLike, sd: ArrayLike
 ) -> None:
     """Raise ParameterError if a count is too near zero, compared with its noise, for a logarithm.
 

@@ -120,10 +120,7 @@ SAMPLES = (
 
 
 def no_changes(
-    before: AbstractRelease,
-    after: AbstractRelease,
-    unlike: Collection[str],
-    level: float = LEVEL,
+    before: AbstractRelease, after: AbstractRelease, unlike: Collection[str], level: float = LEVEL
 ) -> str | None:
     """Return why changes of population means cannot be computed, as text; None if they can.
 
@@ -152,10 +149,7 @@ def no_changes(
 
 
 def changes_of_means(
-    before: AbstractRelease,
-    after: AbstractRelease,
-    unlike: Collection[str],
-    level: float = LEVEL,
+    before: AbstractRelease, after: AbstractRelease, unlike: Collection[str], level: float = LEVEL
 ) -> MeanChanges:
     """Return changes of population means between two releases that count rows in the same way.
 

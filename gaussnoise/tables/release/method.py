@@ -110,10 +110,7 @@ def statement(
         UNIT: [f"Counted: {facts.counted}."],
         "3.6 Statistical population": counted,
         "3.8 Coverage - time": times,
-        MEASURE: [
-            f"Number of {noun}." if plan.weight is None else "Sum of weights.",
-            *unit,
-        ],
+        MEASURE: [f"Number of {noun}." if plan.weight is None else "Sum of weights.", *unit],
         GUARANTEE: [
             f"Differential privacy: {facts.budget}.",
             f"Neighbouring data sets: {facts.relation}.",

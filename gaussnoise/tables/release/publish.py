@@ -36,15 +36,7 @@ from ..reading.files import written_in
 from ..reading.frames import frame_backend, without_zone
 from ..reading.persons import check_table
 from ..schema.schema import Attribute, OnOutside
-from .files import (
-    Document,
-    as_itself,
-    check_format,
-    rehearsed,
-    staged,
-    write_document,
-    writer_of,
-)
+from .files import Document, as_itself, check_format, rehearsed, staged, write_document, writer_of
 from .release import TableRelease
 from .store import FileFormat, StoredTables, ZeroTables
 from .stream import noisy_tables

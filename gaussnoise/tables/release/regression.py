@@ -308,10 +308,7 @@ def _is_number(release: AbstractRelease, name: str) -> bool:
 
 
 def _moments(
-    release: AbstractRelease,
-    name: str,
-    labels: Labels,
-    columns: Sequence[Column],
+    release: AbstractRelease, name: str, labels: Labels, columns: Sequence[Column]
 ) -> Moments:
     """Return X'X, X'y and y'y with the covariance of their noise; numbers are scaled to 0 … 1."""
     schema = release.plan.schema

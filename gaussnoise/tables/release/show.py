@@ -123,9 +123,7 @@ def _words(value: float) -> str:
 
 
 def ends_text(
-    estimate: np.ndarray,
-    ends: Sequence[np.ndarray],
-    write: Callable[[np.ndarray], list[str]],
+    estimate: np.ndarray, ends: Sequence[np.ndarray], write: Callable[[np.ndarray], list[str]]
 ) -> list[list[str]]:
     """Return the first low and high bounds as text, written by ``write``; dashes if missing."""
     low, high = (write(end) for end in ends)

@@ -92,10 +92,7 @@ def answer_or_hint(
 
 
 def _shorter(
-    text: str,
-    near: Sequence[tuple[str, str]],
-    schema: Schema,
-    read: Callable[[str], Question],
+    text: str, near: Sequence[tuple[str, str]], schema: Schema, read: Callable[[str], Question]
 ) -> Iterator[str]:
     """Yield suggested questions, each followed by the same question with fewer conditions."""
     for _, other in near:

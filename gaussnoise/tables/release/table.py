@@ -26,15 +26,7 @@ from .cells import CLOSING, CellList, cells_html, first_of, in_order
 from .forms import CellForms, Function, Place, places_of
 from .ratios import CANCELLED
 from .show import deviations, ends_text, missing_text, rounded, table_text
-from .tidy import (
-    LEVEL,
-    NUMBERS,
-    arrow_columns,
-    as_pandas,
-    framed,
-    level_text,
-    with_level,
-)
+from .tidy import LEVEL, NUMBERS, arrow_columns, as_pandas, framed, level_text, with_level
 
 if TYPE_CHECKING:
     import pandas as pd

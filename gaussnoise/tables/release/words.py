@@ -18,15 +18,7 @@ from ..schema.schema import Attribute, Category, Schema
 from .dropped import is_typo
 from .nouns import Noun
 from .periods import PERIOD, Period, Times, kind_of, period_of, times_of
-from .question import (
-    ENDPOINT,
-    INTERVAL,
-    NUMBER,
-    Cells,
-    Level,
-    RefusedError,
-    quoted,
-)
+from .question import ENDPOINT, INTERVAL, NUMBER, Cells, Level, RefusedError, quoted
 
 # words that stand before names have priority 2 over names of the same spelling; _NO_GROUP is the
 # text after "in" if no groups follow

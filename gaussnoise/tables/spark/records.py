@@ -306,10 +306,7 @@ def _blocks(batches: Batches) -> Iterator["pa.Table"]:
 
 
 def _finished(
-    cells: Mapping[int, int],
-    total: int | None,
-    finish: Finish,
-    batches: Batches,
+    cells: Mapping[int, int], total: int | None, finish: Finish, batches: Batches
 ) -> Batches:
     """Return the rows that ``finish`` yields from the counts that Spark sends to this task."""
     return finish(_complete_groups(_by_part(batches), cells, total))

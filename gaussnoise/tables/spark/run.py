@@ -48,10 +48,7 @@ class Run:
     on_outside: OnOutside
 
     def records(
-        self,
-        work: Work | None,
-        *more: Attribute,
-        admission: AbstractAdmission | None = None,
+        self, work: Work | None, *more: Attribute, admission: AbstractAdmission | None = None
     ) -> SparkRecords:
         """Return the rows of the dataframe, coded as integers by Spark when they are first needed.
 

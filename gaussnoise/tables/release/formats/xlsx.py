@@ -139,10 +139,7 @@ class Xlsx(AbstractBook):
 
 @contextmanager
 def _opened_book(
-    file: Path | IO[bytes],
-    titles: Sequence[str],
-    notes: Notes,
-    shown: Sequence[int] | None = None,
+    file: Path | IO[bytes], titles: Sequence[str], notes: Notes, shown: Sequence[int] | None = None
 ) -> Iterator["_Book"]:
     first = range(len(titles)) if shown is None else shown
     order = dict.fromkeys([*first, *range(len(titles))])  # the others come last
