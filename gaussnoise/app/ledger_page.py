@@ -98,8 +98,8 @@ def begin_ledger(state: State, rho: float, page: str) -> None:
     with ui.card():
         head("The total budget of these data", 2)
         words(
-            "How much may all releases of these data use in total, now and later? This total "
-            "(*ledger*) cannot be changed afterwards."
+            "How much may all releases of these data, and of the same persons, use in total, now "
+            "and later? This total (*ledger*) cannot be changed afterwards."
         )
         what = ui.radio(_ELSE).props('aria-label="What else will be published of these data?"')
         most = NumberField("ρ of all releases together").classes("w-full")

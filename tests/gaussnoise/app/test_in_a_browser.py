@@ -195,7 +195,7 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     expect(tab.get_by_role("alert")).to_contain_text("Say what else will be published")
     tab.get_by_role("radio", name="several").click()
     expect(tab.get_by_text("This one takes 0.4; 1.2 is left for all others.")).to_be_visible()
-    tab.get_by_role("radio", name="nothing: this release or stream alone").click()
+    tab.get_by_role("radio", name="this release or stream alone: nothing else").click()
     expect(tab.get_by_label("ρ of all releases together")).to_have_value("0.4")
     tab.get_by_role("button", name="Set the total at ρ = 0.4", exact=True).click()
     # what is released, its charge and its risk are read before the button
@@ -203,8 +203,8 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     expect(tab.get_by_text("uses ρ = 0.4 of 0.4; 0 is left afterwards.")).to_be_visible()
     expect(guess).to_contain_text("is right in at most 67.3 %")
     # its check was read, without a warning: one line, labelled as confidential
-    expect(tab.get_by_text("For you alone: 600 rows, 600 counted")).to_be_visible()
-    expect(tab.get_by_text("NOT PRIVATE")).to_be_hidden()
+    expect(tab.get_by_text("For you alone: All 600 rows count.")).to_be_visible()
+    expect(tab.get_by_text("do not publish these lines")).to_be_hidden()
     expect(tab.get_by_text("Budget that was used cannot be given back")).to_be_visible()
     expect(tab.get_by_label("Title, like")).to_have_value("Counts by sex and age")
     expect(tab.get_by_text("Go on to the next page")).to_have_count(0)  # the last step

@@ -92,7 +92,7 @@ def test_a_stream_of_three_ticks(started, tab, project, capsys):
     tab.get_by_role("link", name="Streams").click()
     expect(tab.get_by_role("radio", name="several")).to_be_visible()
     connected(tab)
-    tab.get_by_role("radio", name="nothing: this release or stream alone").click()
+    tab.get_by_role("radio", name="this release or stream alone: nothing else").click()
     tab.get_by_role("button", name="Set the total").click()
     expect(tab.get_by_label("Number of ticks, at most")).to_have_value("12")
     connected(tab)
@@ -276,7 +276,7 @@ def test_a_ledger_that_is_proposed_pays_for_the_stream_or_the_release(started, t
     server = started()
     entered(tab, server, "streams")
     connected(tab)
-    tab.get_by_role("radio", name="nothing: this release or stream alone").click()
+    tab.get_by_role("radio", name="this release or stream alone: nothing else").click()
     tab.get_by_role("button", name="Set the total").click()
     expect(tab.get_by_text("What it takes of the budget")).to_be_visible()
     assert needed <= gn.Ledger.open(project / LEDGER).rho < 1.0001 * needed
