@@ -326,8 +326,8 @@ def test_the_bracket_contains_the_exact_optimum(kind, p, monkeypatch):
 @pytest.mark.parametrize(
     ("who", "searched"),
     [
-        (Apart(130, 4, 2), (79.8872, 86.2549)),
-        (Apart(160, 5, 30, kind="counts"), (69.9323, 98.4033)),
+        (Apart(52, 4, 2), (42.5871, 45.0691)),
+        (Apart(64, 5, 12, kind="counts"), (39.6134, 56.2413)),
         (Apart(60, 6, 10, kind="counts"), (41.1825, 60.2752)),
         (Apart(48, 6, 8), (38.9712, 39.1960)),
     ],
