@@ -280,12 +280,12 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
         return self.contrasts.astype(exact) @ _curve(self.size).astype(exact), one
 
     @cached_property
-    def square(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def square(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
         points, one = self._points  # the largest product is a point's with itself (Cauchy-Schwarz)
         return -(-int((points * points).sum(axis=0).max()) // one)
 
     @cached_property
-    def least(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def least(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
         points, one = self._points
         return int((points.T @ points).min()) // one
 
