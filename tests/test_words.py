@@ -1,6 +1,7 @@
 """Docstrings, comments, messages and the book use plain words and the field's terms."""
 
 import ast
+import functools
 import json
 import re
 import tokenize
@@ -51,17 +52,25 @@ HABITS = re.compile(
 # a docstring says what a thing is, or what a function does, in its first word
 CLAUSE = re.compile(r"(What|Whose|Who|How|With|Of|In|Its|Their)\b")
 NOUN = re.compile(rf"{CLAUSE.pattern}|(The|An?|All|One|Whether|If|When|Where|For|This|It)\b")
+FSTRING = tuple(getattr(tokenize, name) for name in ("FSTRING_MIDDLE",) if hasattr(tokenize, name))
 # a note behind a line of code names its subject: "share of the budget", not "of the budget"
 FRAGMENT = re.compile(r"# (of|from|what|whose)\b")
 
 
+@functools.cache
 def docstrings(source):
     """All docstrings of a file, with what they belong to."""
-    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            text = ast.get_docstring(node)
-            if text is not None:
-                yield node, text
+    kinds = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
+    nodes = [n for n in ast.walk(ast.parse(source.read_text("utf-8"))) if isinstance(n, kinds)]
+    return [(node, text) for node in nodes if (text := ast.get_docstring(node)) is not None]
+
+
+@functools.cache
+def written(source):
+    """The texts and comments of a file, as tokens."""
+    kinds = tokenize.STRING, tokenize.COMMENT, *FSTRING
+    with tokenize.open(source) as file:
+        return [token for token in tokenize.generate_tokens(file.readline) if token.type in kinds]
 
 
 def nouns_of_functions(source):
@@ -77,31 +86,25 @@ def habits(source):
     for _, text in docstrings(source):
         if CLAUSE.match(text) or HABITS.search(text):
             yield text.split("\n")[0]
-    with tokenize.open(source) as file:
-        for token in tokenize.generate_tokens(file.readline):
-            if token.type == tokenize.COMMENT:
-                behind = not token.line.lstrip().startswith("#")
-                if HABITS.search(token.string) or (behind and FRAGMENT.match(token.string)):
-                    yield token.string
+    for token in written(source):
+        if token.type == tokenize.COMMENT:
+            behind = not token.line.lstrip().startswith("#")
+            if HABITS.search(token.string) or (behind and FRAGMENT.match(token.string)):
+                yield token.string
 
 
 def hard_words(source):
     """The lines of a file whose comments or texts have such a word, by number."""
-    with tokenize.open(source) as file:
-        for token in tokenize.generate_tokens(file.readline):
-            if token.type in (tokenize.STRING, tokenize.COMMENT, *FSTRING):
-                # of f-strings from Python 3.12 on, the whole line: a token ends at each brace
-                if is_hard(token.line if token.type in FSTRING else token.string):
-                    yield token.start[0]
+    for token in written(source):
+        # of f-strings from Python 3.12 on, the whole line: a token ends at each brace
+        if is_hard(token.line if token.type in FSTRING else token.string):
+            yield token.start[0]
 
 
 def is_hard(text):
     for stored in STORED:
         text = text.replace(stored, "")
     return HARD.search(text) is not None
-
-
-FSTRING = tuple(getattr(tokenize, name) for name in ("FSTRING_MIDDLE",) if hasattr(tokenize, name))
 
 
 def test_no_comment_or_text_has_a_word_that_is_read_twice():

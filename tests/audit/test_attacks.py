@@ -50,4 +50,4 @@ UNDONE = {
 @pytest.mark.parametrize("name", UNDONE)
 def test_the_attack_succeeds_where_what_stops_it_is_taken_away(open_folder, monkeypatch, name):
     monkeypatch.setattr(*UNDONE[name])
-    assert attacks.tally(attacks.ATTACKS[name](open_folder))[1]
+    assert any(attacks.ATTACKS[name](open_folder))  # it needs to succeed once

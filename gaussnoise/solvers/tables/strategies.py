@@ -271,24 +271,23 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
         return self.contrasts.shape[0]
 
     @cached_property
-    def _ends(self) -> tuple[int, int]:
-        """The largest and the least inner product of two rows' contrasts, rounded outwards."""
+    def _points(self) -> tuple[NDArray[Any], int]:
+        """Contrasts whose hull holds those of all rows, in columns, and their squared multiple."""
         if not self.off:
-            products = self.contrasts.T @ self.contrasts
-            return int(np.diag(products).max()), int(products.min())
+            return self.contrasts, 1
         one = _SEGMENTS**4
         exact = exact_type(self.rows * self.growth**2 * one)
-        C = self.contrasts.astype(exact) @ _curve(self.size).astype(exact)
-        products = C.T @ C
-        return -(-int(products.max()) // one), int(products.min()) // one
+        return self.contrasts.astype(exact) @ _curve(self.size).astype(exact), one
 
-    @property
-    def square(self) -> int:
-        return self._ends[0]
+    @cached_property
+    def square(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+        points, one = self._points  # the largest product is a point's with itself (Cauchy-Schwarz)
+        return -(-int((points * points).sum(axis=0).max()) // one)
 
-    @property
-    def least(self) -> int:
-        return self._ends[1]
+    @cached_property
+    def least(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+        points, one = self._points
+        return int((points.T @ points).min()) // one
 
     @property
     def farthest(self) -> int:

@@ -158,6 +158,7 @@ GUARANTEES = [
 # The limits of what estimators accept, and of floats.
 SIZES = [TINY, 1e-100, 1.0, 1e100, HUGE]
 CENTERS = [0.0, 1.0, -1e100, 1e308]
+PAIRS = pairwise(list(DATA), GUARANTEES, SIZES, CENTERS)
 EACH = {  # estimators by size and place
     "box": lambda x, p, s, c: E.clipped_mean(x, p, bounds=(c - s, c + s), **CLIP),
     "ball": lambda x, p, s, c: E.clipped_mean(x, p, center=c, radius=s, **CLIP),
@@ -242,7 +243,7 @@ def tried(monkeypatch):
 def test_nothing_fails_by_value_and_nothing_late(name, tried):
     """Every pair of data, guarantee, size and place occurs; warnings are errors here."""
     usual = [("ordinary", privacy, 1.0, 0.0) for privacy in (gn.PureDP(2), gn.ApproxDP(9, 1e-6))]
-    given = [*usual, *pairwise(list(DATA), GUARANTEES, SIZES, CENTERS)]
+    given = [*usual, *PAIRS]
     said = []
     for data, privacy, size, center in given:
         try:

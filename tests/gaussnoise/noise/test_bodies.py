@@ -727,20 +727,20 @@ CONSTANT = {
 }
 
 
-@pytest.mark.parametrize(("name", "p"), list(zip(CONSTANT, itertools.cycle([2, 3.7]))))
-def test_coordinates_in_which_nothing_differs_change_no_bracket(name, p, tmp_path):
+IN_TURN = [("gamma", 2), ("gamma", 3.7), ("replace", 2), ("replace", 3.7)]
+
+
+@pytest.mark.parametrize(("name", "asked"), list(zip(CONSTANT, itertools.cycle(IN_TURN))))
+def test_coordinates_in_which_nothing_differs_change_no_bracket(name, asked, tmp_path):
     whole, rest = (make() for make in CONSTANT[name])
-    for problem in ("gamma", "replace"):
-        noise = solve(problem, whole, p, tol=1e-2)
-        known = solve(problem, rest, p, tol=1e-2)
-        assert noise.gap <= max(0.02, 1.01 * known.gap) or "tensor" in name
-        assert noise.gamma_lower <= known.gamma
-        assert known.gamma_lower <= noise.gamma
-        constant = whole.dim - rest.dim
-        assert (noise.covariance.diagonal() == 0).sum() == constant
-        noise.verify()
-        noise.save(tmp_path / f"{problem}.npz")
-        gn.OptimalNoise.load(tmp_path / f"{problem}.npz")
+    noise, known = (solve(asked[0], domain, asked[1], tol=1e-2) for domain in (whole, rest))
+    assert noise.gap <= max(0.02, 1.01 * known.gap) or "tensor" in name
+    assert noise.gamma_lower <= known.gamma
+    assert known.gamma_lower <= noise.gamma
+    assert (noise.covariance.diagonal() == 0).sum() == whole.dim - rest.dim
+    noise.verify()
+    noise.save(tmp_path / "noise.npz")
+    gn.OptimalNoise.load(tmp_path / "noise.npz")
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
@@ -1210,6 +1210,12 @@ def test_a_policy_on_points_known_through_oracles_is_refused(tmp_path):
 # Routes, traces, interruptions
 
 
+@pytest.fixture
+def little_work(monkeypatch):
+    """Gaps of zonotopes stay open that a search of some seconds closes."""
+    monkeypatch.setattr("domains.oracles.squared_norm.MOST_WORK", 2**20)
+
+
 @pytest.mark.parametrize(
     ("K", "options", "words"),
     [
@@ -1222,12 +1228,13 @@ def test_a_policy_on_points_known_through_oracles_is_refused(tmp_path):
         (gn.kron(LpBall(2, 1), LpBall(2, 3)), {"tol": 1e-2}, "Kronecker product"),
         (LpBall(2, 3), {"method": "oracle"}, "column generation on the quadratic oracle"),
         (Zonotope(np.eye(2) + 0.1), {}, "column generation on the quadratic oracle"),
-        (Zonotope(np.random.default_rng(0).normal(size=(130, 10))), {}, "semidefinite relaxation"),
+        (Zonotope(np.random.default_rng(0).normal(size=(40, 8))), {}, "semidefinite relaxation"),
         (Polytope(np.eye(3)), {}, "3 points"),
         (Polytope(np.eye(3)), {"method": "sdp-clarabel"}, "as asked"),
         (FLAT @ LpBall(2, 3), {"tol": 1e-2}, "rank 2 in R^3"),
     ],
 )
+@pytest.mark.usefixtures("little_work")
 def test_the_method_says_what_was_done(K, options, words):
     noise = solve("gamma", K, **options)
     assert words in noise.method
@@ -1270,10 +1277,11 @@ def test_an_interrupted_answer_is_certified(name, after, problem):
     noise.verify()
 
 
+@pytest.mark.usefixtures("little_work")
 def test_statuses():
     assert solve("gamma", LpBall(2, 3)).status is gn.results.Status.SOLVED
     assert (
-        solve("gamma", Zonotope(np.random.default_rng(0).normal(size=(130, 10)))).status
+        solve("gamma", Zonotope(np.random.default_rng(0).normal(size=(40, 8)))).status
         is gn.results.Status.ORACLE
     )
     loose = gn.product(Cap(2, 1.5), LpBall(1, 2))

@@ -256,13 +256,11 @@ def test_windows_and_one_total_describe_the_hull_of_all_sets(who):
         assert -found.fun == pytest.approx(max(gains[list(t)].sum() for t in all_sets(who)))
 
 
-@pytest.mark.parametrize(
-    ("who", "peer"), [(Apart(64, 4, 8), 41.93), (Apart(128, 4, 16), 63.78)], ids=repr
-)
-def test_no_banded_matrix_is_better(who, peer):
-    noise = known(who)
+def test_no_banded_matrix_is_better():
+    """The benchmark of streams has 128 ticks as well."""
+    noise = known(Apart(64, 4, 8))
     assert "banded" in noise.method
-    assert noise.gamma < peer + 0.005
+    assert noise.gamma < 41.93 + 0.005
     assert noise.gap < 0.017
     checked = noise.verify()
     assert checked.enclosure <= 1
@@ -328,8 +326,8 @@ def test_the_bracket_contains_the_exact_optimum(kind, p, monkeypatch):
 @pytest.mark.parametrize(
     ("who", "searched"),
     [
-        (Apart(130, 4, 2), (79.8872, 86.2549)),
-        (Apart(160, 5, 30, kind="counts"), (69.9323, 98.4033)),
+        (Apart(52, 4, 2), (42.5871, 45.0691)),
+        (Apart(64, 5, 12, kind="counts"), (39.6134, 56.2413)),
         (Apart(60, 6, 10, kind="counts"), (41.1825, 60.2752)),
         (Apart(48, 6, 8), (38.9712, 39.1960)),
     ],
