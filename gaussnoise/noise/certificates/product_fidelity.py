@@ -19,7 +19,8 @@ from ...numerics.norms import dual_power
 from ...numerics.rounding import CANCELLATION
 from ...solvers.tables.orbits import Type
 from ...solvers.tables.strategies import is_exchangeable
-from ...solvers.tables.workload import Workload
+from ...solvers.tables.workload import Table, Workload
+from .pair_weights import pair_trace
 
 if TYPE_CHECKING:
     from .products import ProductCertificate
@@ -157,7 +158,10 @@ class Blocks:
         weights = (
             workload.weights**2 * (shares / (workload.table_counts * workload.queries)) ** power
         )
-        self.tables = list(zip(workload.tables, weights.tolist(), strict=True))
+        # attributes with weights of pairs of categories are in no block: see `_apart`
+        self.paired = {k: pairs for k, pairs in enumerate(witness.pairs) if len(pairs)}
+        tables = list(zip(workload.tables, weights.tolist(), strict=True))
+        self.tables = [one for one in tables if not any(k in self.paired for k, _ in one[0])]
         self.sides = [
             _class_sides(bases, weights / math.fsum(weights), upper)
             for bases, weights, upper in zip(
@@ -169,7 +173,7 @@ class Blocks:
             for k, (sides, members) in enumerate(
                 zip(self.sides, workload.orbits.classes, strict=True)
             )
-            if members and not all(side.is_scalar for side in sides)
+            if members and k not in self.paired and not all(side.is_scalar for side in sides)
         ]
         self.patterns = None
         if witness.protected == "replace":
@@ -182,6 +186,24 @@ class Blocks:
             )
         ]
         self._moved: dict[tuple[Type, Type], float] = {}
+        self.apart = math.fsum(self._apart(k, tables) for k in self.paired)
+
+    def _apart(self, k: int, tables: list[tuple[Table, float]]) -> float:
+        """Return the trace of the root for all attributes of class k, whose tables have no other.
+
+        In a random pair of records, the values of such an attribute are independent of all others,
+        and so are the changes of its tables' answers: with mean zero, they are uncorrelated with
+        those of all other tables, and the trace is a sum. Its two values differ as the weights of
+        pairs say, where the pattern has the attribute, else not at all.
+        """
+        if self.patterns is None:
+            return 0.0
+        patterns, likely = self.patterns
+        members = len(self.workload.orbits.classes[k])
+        often = float(likely @ patterns[:, k]) / members * (1 - CANCELLATION)
+        asked = {b: weight for table, weight in tables for i, b in table if i == k}
+        bases = tuple(self.workload.bases[k][b] for b in asked)
+        return members * math.sqrt(often) * pair_trace(bases, [*asked.values()], self.paired[k])
 
     def moved(self, T: Type, between: Type) -> float:
         """Return κ_T, the mean squared change of the measurement of attribute set T.
@@ -307,6 +329,11 @@ class Blocks:
 
         Return also whether all couplings between blocks were kept.
         """
+        traces, tight = self._coupled_fidelity()
+        return self.apart + traces, tight
+
+    def _coupled_fidelity(self) -> tuple[float, bool]:
+        """Return the same of the attributes without weights of pairs."""
         traces, tight = self._split_trace()
         if tight:
             return traces, True
