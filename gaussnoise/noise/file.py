@@ -47,6 +47,7 @@ INTEGERS = (
     "contrasts",
     "participations",
     "cell_parts",
+    "cell_pairs",
 )
 _SCALARS = (
     "p",

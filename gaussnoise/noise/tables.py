@@ -20,6 +20,7 @@ from ..solvers.tables.strategies import AbstractStrategy, IdentityStrategy, Solv
 from ..solvers.tables.workload import Workload
 from .answer import answer
 from .certificates.marginals import MarginalCertificate
+from .certificates.pair_weights import NO_PAIRS, packed
 from .certificates.products import ProductCertificate
 from .marginal_covariance import MarginalCovariance
 from .optimal_noise import OptimalNoise, Status
@@ -148,11 +149,13 @@ def _answer(
         tables.pattern_weights,
         optimum.cell_weights,
         whole,
+        tuple(
+            packed(optimum.pairs[k]) if k in optimum.pairs else NO_PAIRS for k in range(len(whole))
+        ),
         public=problem.public,
     )
     if replaced and len(tables.noise):
-        others = _pair_laws(certificate, workload)
-        certificate = max((certificate, *others), key=ProductCertificate.lower_bound)
+        certificate = max(_pair_laws(certificate, workload), key=ProductCertificate.lower_bound)
     upper = max(domain.weights) * workload.error(noise, p) * (1 + ROUNDING_MARGIN)
     lower = certificate.lower_bound()
     if lower <= upper * (1 + 8 * _CLOSED):
@@ -181,8 +184,9 @@ def _answer(
 
 
 def _pair_laws(first: ProductCertificate, workload: Workload) -> Iterator[ProductCertificate]:
-    """Yield certificates like ``first``, with other distributions of pairs of records."""
+    """Yield ``first``, and certificates like it with other distributions of pairs of records."""
     if not any(isinstance(strategy, SolvedStrategy) for strategy in workload.strategies):
+        yield first
         return
     # Pairs that differ in all attributes mostly prove more than the worst patterns; two parts of an
     # attribute's categories prove much more; if several have parts, a mixture of both is best.
@@ -191,10 +195,13 @@ def _pair_laws(first: ProductCertificate, workload: Workload) -> Iterator[Produc
     )
     apart = replace(first, patterns=all_differ[None], pattern_weights=np.ones(1))
     yield apart
+    if len(workload.alone) == len(workload.strategies):
+        return  # every table has one attribute, and none changes more than in such pairs
+    yield first
     parts = list(first.parts)
     for k, (bases, weights) in enumerate(zip(workload.bases, first.cell_weights, strict=True)):
         solved = isinstance(workload.strategies[k], SolvedStrategy)
-        if solved and len(bases) == 1 and k not in workload.public:
+        if solved and len(bases) == 1 and k not in workload.public and not len(first.pairs[k]):
             parts[k] = opposite(bases[0].gram(), weights)
     split = [k for k, part in enumerate(parts) if part.any()]
     together = max(sum(k in split for k in S) for S in workload.types)

@@ -18,6 +18,7 @@ from ..problem import Problem
 from ..product_covariance import ProductCovariance
 from ..sensitivity import largest_move
 from .certificate import Verification
+from .pair_weights import NO_PAIRS, fits
 from .product_fidelity import SLACK, Blocks
 from .weights import TableCertificate
 
@@ -50,15 +51,21 @@ class ProductCertificate(TableCertificate):
     these parts allow. Then κ_T depends on one direction of the attribute, which separates the
     parts, and on no other direction.
 
+    Where the tables of an attribute have no other attribute, its two values may also have any joint
+    distribution: that of the weights of pairs.
+
     Attributes:
         cell_weights: the weights of the categories in each class of equivalent attributes, shape
             (n,).
         parts: for each class, which categories form the second part, shape (n,); all or none where
             there is one part only.
+        pairs: for each class, the weights of the pairs x < y of categories, shape (n(n−1)/2,), or
+            none, shape (0,).
     """
 
     cell_weights: tuple[Array, ...]
     parts: tuple[NDArray[np.bool_], ...]
+    pairs: tuple[NDArray[np.uint16], ...]
 
     def lower_bound(self) -> float:
         return self._bound_and_tightness[0]
@@ -81,7 +88,8 @@ class ProductCertificate(TableCertificate):
         """
         workload = self.workload()
         whole = tuple(np.zeros_like(part) for part in self.parts)
-        traces = Blocks(replace(self, parts=whole), workload).uncoupled()
+        same = replace(self, parts=whole, pairs=(NO_PAIRS,) * len(self.pairs))
+        traces = Blocks(same, workload).uncoupled()
         counts = workload.residual_counts * workload.ranks
         return max(self.domain.weights) * traces / workload.ranks * (1 - SLACK), counts
 
@@ -106,7 +114,8 @@ class ProductCertificate(TableCertificate):
             for k, part in enumerate(self.parts)
             if part.any()
         }
-        return header, arrays | weights | parts
+        pairs = {f"cell_pairs{k}": pairs for k, pairs in enumerate(self.pairs) if len(pairs)}
+        return header, arrays | weights | parts | pairs
 
     @classmethod
     def _more(cls, arrays: dict[str, NDArray[Any]]) -> tuple[Any, ...]:
@@ -116,7 +125,8 @@ class ProductCertificate(TableCertificate):
             arrays.get(f"cell_parts{k}", np.zeros(len(cells))) != 0
             for k, cells in enumerate(weights)
         )
-        return weights, parts
+        pairs = tuple(arrays.get(f"cell_pairs{k}", NO_PAIRS) for k in range(classes))
+        return weights, parts, pairs
 
 
 def _checked(
@@ -174,6 +184,14 @@ def _is_measure(problem: Problem, witness: ProductCertificate, workload: Workloa
         and [cells.shape for cells in witness.cell_weights] == [(n,) for n in sizes]
         and [(part.shape, part.dtype.kind) for part in witness.parts]
         == [((n,), "b") for n in sizes]
+        and len(witness.pairs) == len(sizes)
+        and all(
+            fits(pairs, n)
+            and k in workload.alone - workload.public
+            and problem.protected == "replace"
+            for k, (pairs, n) in enumerate(zip(witness.pairs, sizes, strict=True))
+            if pairs.shape != (0,)
+        )
         and all(
             (w >= 0).all() and np.isfinite(w).all() and w.sum() > 0 for w in witness.cell_weights
         )

@@ -13,7 +13,7 @@ tables.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy
@@ -32,6 +32,7 @@ from ..design import MAX_STEPS
 from ..points.fidelity import Fidelity
 from ..points.interior import optimal_design
 from ..progress import Watch, interrupts_pass
+from .alone import best_differences
 from .marginals import TableNoise, table_noise
 from .pair_bases import pair_gram
 from .patterns import is_enumerable
@@ -77,6 +78,8 @@ class ProductNoise:
         grams: for each class whose strategy was solved for, the Gram matrix of its queries: a
             weighted sum over its bases in all tables.
         bits: the number of bits of the integer contrasts of these classes.
+        pairs: for each class of attributes whose tables have no other attribute, if records are
+            replaced, the dual weights of pairs of categories, see :func:`best_differences`.
     """
 
     workload: Workload
@@ -85,6 +88,7 @@ class ProductNoise:
     rounds: int
     grams: Mapping[int, Array]
     bits: int
+    pairs: Mapping[int, Array] = field(default_factory=dict)
 
 
 def product_noise(
@@ -113,8 +117,11 @@ def product_noise(
         for k, matrices in grams.items()
         if len(workload.residuals) and not all(map(is_exchangeable, matrices))
     ]
+    # where only differences count, attributes without others in their tables have a problem each
+    apart = [k for k in solved if replaced and k in workload.alone]
+    solved = [k for k in solved if k not in apart]
     cells = [np.full(strategy.size, 1 / strategy.size) for strategy in workload.strategies]
-    bits = contrast_bits(workload, solved)
+    bits = contrast_bits(workload, [*solved, *apart])
     penalties: dict[int, float] = {}
     slopes: dict[int, tuple[Array, float]] = {}
     rounds, moved = 0, math.inf if solved else 0.0
@@ -143,13 +150,23 @@ def product_noise(
                 penalties[k] = penalty
                 strategies[k], cells[k] = one_attribute(gram + penalty, bits)
             workload = workload.measured_by(tuple(strategies))
+    if apart:
+        noise = table_noise(workload, p, replaced=True, tol=_LOOSE, watch=Watch(None))
+        slopes = _derivatives(workload, p, noise, replaced=True)
     summed = {
         k: np.tensordot(slopes[k][0] / max(slopes[k][0]), np.stack(grams[k]), axes=1)
-        for k in solved
+        for k in [*solved, *apart]
         if slopes[k][0].any()
     }
+    pairs, strategies = {}, list(workload.strategies)
+    with interrupts_pass():
+        for k in apart:
+            if k in summed:
+                X, pairs[k] = best_differences(summed.pop(k))
+                strategies[k] = _strategy(X, bits)
+    workload = workload.measured_by(tuple(strategies))
     noise = table_noise(workload, p, replaced=replaced, tol=tol, watch=watch)
-    return ProductNoise(workload, tuple(cells), noise, rounds, summed, bits)
+    return ProductNoise(workload, tuple(cells), noise, rounds, summed, bits, pairs)
 
 
 def paired(single: ProductNoise, p: float, *, tol: float, watch: Watch) -> ProductNoise:

@@ -148,6 +148,12 @@ class Workload:
         return tuple(tuple(k for k, _ in table) for table in self.tables)
 
     @cached_property
+    def alone(self) -> frozenset[int]:
+        """The classes of attributes whose tables have no other attribute."""
+        joined = {k for S in self.types if len(S) > 1 for k in S}
+        return frozenset(range(len(self.strategies))) - joined
+
+    @cached_property
     def moving(self) -> Orbits:
         """The classes of attributes with more than one category."""
         classes = zip(self.orbits.classes, self.strategies, strict=True)
