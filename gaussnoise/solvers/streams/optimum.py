@@ -34,7 +34,7 @@ _BARRIER = 0.3  # the barrier may widen the gap by this fraction of the toleranc
 _DECREASE = 1e-3  # a step that decreases the lower bound by a larger fraction is undone
 _SHORTER = 4  # the first weights come from a stream this many times shorter
 _SHORTEST = 250  # least number of ticks of such a stream
-_OF_MATRICES = 128  # the same if its weights are found with matrices
+_OF_MATRICES = 64  # the same for each subdiagonal, if its weights are found with matrices
 _STEPS_OF_SHORTER = 100  # largest number of steps on that stream
 _PATIENCE = 300  # largest number of steps without a smaller gap
 # Weights for a longer stream: near the first and last tick, another rule holds up to the
@@ -238,7 +238,8 @@ def _first_point(bands: Array, p: float, tol: float) -> Array:
     """Return logarithms of first weights of ticks and, for p > 2, of first shares of answers."""
     # from shorter streams, if A⁻¹ has the same coefficients at every tick; else all equal
     mirrored, n = is_mirrored(bands, p), bands.shape[1]
-    parts, shortest = 1 if p == 2 or mirrored else 2, _OF_MATRICES if mirrored else _SHORTEST
+    parts = 1 if p == 2 or mirrored else 2
+    shortest = _OF_MATRICES * (len(bands) - 1) if mirrored else _SHORTEST
     lengths = [n]
     while lengths[0] >= _SHORTER * shortest and _is_same_everywhere(bands):
         lengths.insert(0, lengths[0] // _SHORTER)
