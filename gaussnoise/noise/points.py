@@ -68,8 +68,9 @@ def point_noise(
             "expected coordinates whose sizes differ by less than 1e300; hint: rescale them"
         )
     workload = linear_workload(problem) if method == "auto" else None
-    if workload is not None and target.rows is not None:
-        design, rows, rank = stream_design(workload, p, tol, watch), target.rows, listed.dim
+    own = None if workload is None else stream_design(workload, p, tol, watch)
+    if own is not None and target.rows is not None:
+        design, rows, rank = own, target.rows, listed.dim
     else:
         report = watch.scaled(size)
         design, rows, rank = _design(problem, unit, target.rows, tol, method, report)

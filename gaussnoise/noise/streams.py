@@ -12,7 +12,7 @@ from ..numerics.norms import dual_ball_norm
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..solvers.design import Design
 from ..solvers.progress import Watch
-from ..solvers.streams.optimum import StreamOptimum, stream_optimum
+from ..solvers.streams.optimum import StreamOptimum, is_mirrored, stream_optimum
 from .answer import answer
 from .certificates.streams import StreamCertificate, below, twice_checked
 from .optimal_noise import OptimalNoise, Status
@@ -23,6 +23,7 @@ _SHARE = 0.9  # the solver's part of the tolerance
 _MOST_SUBDIAGONALS = 8  # most subdiagonals of A⁻¹ for the linear-time method
 _LEAST_TICKS = 257  # for one subdiagonal; with fewer ticks, Newton's method on matrices is as fast
 _LEAST_TICKS_OF_SEVERAL = 1025
+_MOST_STEPS_OF_SEVERAL = 60  # for fewer ticks than that: then matrices solve for them
 _WRITTEN_OUT = 1024  # most ticks for which the covariance is stored as a matrix
 
 
@@ -32,7 +33,8 @@ def linear_workload(problem: Problem) -> StreamWorkload | None:
     if not isinstance(domain, StreamWorkload) or problem.protected != "add-remove":
         return None
     subdiagonals = len(domain.bands) - 1
-    least = _LEAST_TICKS if subdiagonals == 1 else _LEAST_TICKS_OF_SEVERAL
+    is_quick = subdiagonals == 1 or (subdiagonals == 2 and is_mirrored(domain.bands, problem.p))
+    least = _LEAST_TICKS if is_quick else _LEAST_TICKS_OF_SEVERAL
     is_known = 1 <= subdiagonals <= _MOST_SUBDIAGONALS and domain.ticks >= least
     return domain if is_known else None
 
@@ -42,9 +44,21 @@ def is_written_out(workload: StreamWorkload) -> bool:
     return workload.ticks <= _WRITTEN_OUT
 
 
-def stream_design(workload: StreamWorkload, p: float, tol: float, watch: Watch) -> Design:
-    """Return the optimal covariance of a workload over time as a matrix, with dual weights."""
-    optimum = stream_optimum(workload.bands, p, tol=_SHARE * tol, report=watch.scaled(1.0))
+def stream_design(workload: StreamWorkload, p: float, tol: float, watch: Watch) -> Design | None:
+    """Return the optimal covariance of a workload over time as a matrix, with dual weights.
+
+    None if A⁻¹ has several subdiagonals and matrices are likely to be as fast.
+    """
+    has_one = len(workload.bands) == 2
+    optimum = stream_optimum(
+        workload.bands,
+        p,
+        tol=_SHARE * tol,
+        report=watch.scaled(1.0),
+        most=None if has_one else _MOST_STEPS_OF_SEVERAL,
+    )
+    if not (has_one or optimum.gap <= tol or optimum.interrupted):
+        return None
     w = _into_dual_ball(optimum.coordinate_weights, p)
     root = np.sqrt(w)
     U, sizes, _ = np.linalg.svd(

@@ -80,7 +80,28 @@ def test_the_largest_error_of_many_steps_with_momentum():
     found = gn.optimal_noise(gn.streams.momentum(5000, 0.9), math.inf, neighbors="add-remove")
     print(found)
     assert found.gap <= 1e-6
-    assert found.steps < 400
+    assert found.steps < 60
+
+
+@pytest.mark.parametrize(
+    ("workload", "most"),
+    [
+        (gn.streams.momentum(1000, 0.9), 30),
+        (gn.streams.momentum(10_000, 0.9), 110),
+        (gn.streams.decayed_sums(10_000, 0.99), 10),
+    ],
+    ids=["momentum 1000", "momentum 10000", "decayed 10000"],
+)
+def test_the_largest_error_takes_few_eigenvalue_problems_of_order_1024(workload, most):
+    """About 17, 70 and 6 of them; without Newton's method 76, 420 and 52."""
+    A = np.random.default_rng(0).normal(size=(1024, 1024))
+    dense = min(seconds(lambda: np.linalg.eigh(A + A.T)) for _ in range(3))
+    start = time.perf_counter()
+    found = gn.optimal_noise(workload, math.inf, neighbors="add-remove")
+    ours = time.perf_counter() - start
+    print(f"{workload.ticks} ticks: {ours:.2f} s, {ours / dense:.1f} eigendecompositions; {found}")
+    assert found.gap <= 1e-6
+    assert ours < most * dense
 
 
 def test_evaluations_are_right_for_a_million_totals():

@@ -73,7 +73,7 @@ def diagonals(
     at_once = max(1, _NUMBERS_AT_ONCE // (n * (b + 1)))
     for first in range(0, len(shifts), at_once):
         s = shifts[first : first + at_once]
-        ends = _recursions(directions, s)
+        ends = _recursions(directions, s, bounded=True)
         (columns, above), (rows, below) = (
             _joined(problem, ends[2 * i], ends[2 * i + 1]) for i, problem in enumerate(problems)
         )
@@ -82,6 +82,24 @@ def diagonals(
             (first + j, row_weights * rows[::-1, j], column_weights * columns[:, j], errors[j])
             for j in range(len(s))
         )
+
+
+def second_diagonals(
+    bands: Array, several: Sequence[tuple[Array, Array]], sizes: Array, shifts: Array
+) -> Iterator[Array]:
+    """Yield the diagonal of ``Σ_j c_j (Gᵀ G + s_j)⁻¹``, (n,), for each pair of weights (R, C) of G.
+
+    c are ``sizes``, s ``shifts``; G and its weights are those of :func:`diagonals`.
+    """
+    at_once = max(1, _NUMBERS_AT_ONCE // (2 * bands.size * len(shifts)))
+    for first in range(0, len(several), at_once):
+        chosen = several[first : first + at_once]
+        problems = [_Problem.of(bands, 1 / rows, columns) for rows, columns in chosen]
+        directions = [way for problem in problems for way in (problem.forwards, problem.backwards)]
+        ends = _recursions(directions, shifts, bounded=False)
+        for i, (problem, (_, columns)) in enumerate(zip(problems, chosen, strict=True)):
+            joined, _ = _joined(problem, ends[2 * i], ends[2 * i + 1])
+            yield columns * (joined @ sizes)
 
 
 def _check_sizes(*numbers: Array) -> None:
@@ -366,8 +384,8 @@ def _middles(n: int, b: int) -> NDArray[np.intp]:
     return np.minimum(np.arange(b - 1, n + b - 1, 2 * b), n - 1 - b)
 
 
-def _recursions(directions: list[_Measured], s: Array) -> list[_End]:
-    """Return the forms at the middles of all windows, for each recursion over the ticks."""
+def _recursions(directions: list[_Measured], s: Array, *, bounded: bool) -> list[_End]:
+    """Return the forms at the middles of all windows; with errors of zero unless ``bounded``."""
     # ``directions`` are alternately forwards and backwards, side by side, for all shifts s
     measured = _Measured.stacked(directions, s)
     n, b = len(measured.weights), measured.sums.shape[1] - 1
@@ -383,7 +401,9 @@ def _recursions(directions: list[_Measured], s: Array) -> list[_End]:
         part = measured[start : start + _TICKS_AT_ONCE]
         size = len(part.weights)
         steps.advance(part)
-        errors = error + np.cumsum(steps.errors(part), axis=0)
+        errors = np.broadcast_to(error, (size, *known.shape))
+        if bounded:
+            errors = errors + np.cumsum(steps.errors(part), axis=0)
         for lane, ticks in enumerate(wanted):
             chosen = ticks[(ticks >= start) & (ticks < start + size)] - start
             kept[lane].append((steps.kept(chosen, lane), errors[chosen, lane]))

@@ -35,8 +35,7 @@ def diagonals(diagonal: Array, below: Array, shifts: Array) -> Iterator[tuple[in
     # tick t, the inverse's entry is 1/(s + y_t + y'_t), with the y' of the elimination from the
     # last tick: nothing is subtracted
     alpha, beta = diagonal**2, below**2
-    before, after = np.append(0.0, alpha[:-1]), np.append(alpha[1:], 0.0)
-    later = np.append(beta[1:], 0.0)
+    before, later = np.append(0.0, alpha[:-1]), np.append(beta[1:], 0.0)
     rescaled = _steps_between(alpha, beta, shifts)
     at_once = max(1, _NUMBERS_AT_ONCE // len(alpha))
     for first in range(0, len(shifts), at_once):
@@ -46,12 +45,22 @@ def diagonals(diagonal: Array, below: Array, shifts: Array) -> Iterator[tuple[in
             + _chain(beta, before, s, rescaled)
             + _chain(alpha[::-1], later[::-1], s, rescaled)[::-1]
         )
-        columns = 1 / (
-            s
-            + _chain(alpha, beta, s, rescaled)
-            + _chain(later[::-1], after[::-1], s, rescaled)[::-1]
-        )
+        columns = _columns(alpha, beta, s, rescaled)
         yield from ((first + j, rows[:, j], columns[:, j]) for j in range(len(s)))
+
+
+def second_diagonal(diagonal: Array, below: Array, sizes: Array, shifts: Array) -> Array:
+    """Return the diagonal of ``Σ_j c_j (Gᵀ G + s_j)⁻¹``, (n,), for ``sizes`` c and ``shifts`` s."""
+    alpha, beta = diagonal**2, below**2
+    return _columns(alpha, beta, shifts, _steps_between(alpha, beta, shifts)) @ sizes
+
+
+def _columns(alpha: Array, beta: Array, s: Array, rescaled: int) -> Array:
+    """Return the diagonals of ``(Gᵀ G + s)⁻¹``, shape (n, q), from squared entries of G."""
+    after, later = np.append(alpha[1:], 0.0), np.append(beta[1:], 0.0)
+    return 1 / (
+        s + _chain(alpha, beta, s, rescaled) + _chain(later[::-1], after[::-1], s, rescaled)[::-1]
+    )
 
 
 def relative_error(n: int) -> float:

@@ -9,7 +9,8 @@ import scipy
 from domains.floats import UNIT, Array
 
 _STEP = 1e-3  # distance in log x between the points at which the error is computed
-_PER_DECADE = 2.2  # nodes per factor of ten of the interval: enough for twelve digits
+_PER_DECADE = 2.2  # nodes per factor of ten of the interval: enough for _DIGITS digits
+_DIGITS = 12
 _BATCH = 2**13
 _TERMS = 8  # number of terms of theta functions; enough where the nome is at most e^-π
 
@@ -29,16 +30,16 @@ class InverseRoot:
     error: float
 
 
-def inverse_root(low: float, high: float) -> InverseRoot:
+def inverse_root(low: float, high: float, digits: float = _DIGITS) -> InverseRoot:
     """Return a rational approximation of x^-½ on [low, high], 0 < low, with a proven error.
 
-    The error bound holds for the stored, rounded numbers.
+    It has about ``digits`` correct digits. The error bound holds for the stored, rounded numbers.
 
     Source: Hale, Higham & Trefethen (2008), method 3, by Jacobi's imaginary transformation.
     """
     low = min(low, high / 2)
     ratio = low / high
-    q = 2 * math.ceil(4 - _PER_DECADE / 2 * math.log10(ratio))
+    q = 2 * math.ceil((4 - _PER_DECADE / 2 * math.log10(ratio)) * digits / _DIGITS)
     u = (
         np.arange(q // 2) + 0.5
     ) / q  # in units of the quarter period; the other half of the nodes follows by reflection

@@ -16,10 +16,13 @@ from domains.floats import Array
 from ...errors import CovarianceError, ParameterError
 from ...numerics.norms import dual_power, norm
 from ..design import MAX_STEPS
+from ..points.fidelity import Fidelity
+from ..points.interior import optimal_design
 from ..progress import keeps_answer
 from . import banded, bidiagonal
 from .anderson import LONGEST, MEMORY, accelerated, probability
 from .inverse_root import InverseRoot, inverse_root
+from .smooth_newton import JUMP, SmoothNewton
 
 Report = Callable[[int, float, float], None]
 
@@ -31,11 +34,14 @@ _BARRIER = 0.3  # the barrier may widen the gap by this fraction of the toleranc
 _DECREASE = 1e-3  # a step that decreases the lower bound by a larger fraction is undone
 _SHORTER = 4  # the first weights come from a stream this many times shorter
 _SHORTEST = 250  # least number of ticks of such a stream
+_OF_MATRICES = 64  # the same for each subdiagonal, if its weights are found with matrices
 _STEPS_OF_SHORTER = 100  # largest number of steps on that stream
 _PATIENCE = 300  # largest number of steps without a smaller gap
 # Weights for a longer stream: near the first and last tick, another rule holds up to the
 # distance m^_NEAR, m the shorter length, and fades with the power _STEEP of the distance.
-_NEAR, _STEEP = 0.65, 4.0
+_NEAR, _STEEP = 0.75, 8.0
+_NEAR_ENOUGH = 1e-2  # largest gap at which Newton's method finds smooth changes
+_LASTING = 10  # number of steps for which derivatives are used
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,15 +210,18 @@ class StreamOptimum:
         return self.upper / self.evaluation.lower - 1
 
 
-def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> StreamOptimum:
+def stream_optimum(
+    bands: Array, p: float, *, tol: float, report: Report, most: int | None = None
+) -> StreamOptimum:
     """Return the optimal dual weights for a stream in which people take part once.
 
     They are the fixed point of ``λ_i ← λ_i z_i`` and ``ω_t ← w_t u_t``, each scaled to sum one: λ
     are weights of contributions, ω shares of answers with the weights w = ω^{1 − 2/p}, z the
     leverages of the columns of the workload A, and u the variances of the answers. ``bands`` are
-    those of A⁻¹. Anderson's method accelerates the iteration.
+    those of A⁻¹. Anderson's method accelerates the iteration. If the best w are the λ in reverse
+    order (:func:`is_mirrored`), Newton's method finds the smooth changes.
 
-    The weights of the smallest gap are returned.
+    The weights of the smallest gap are returned; ``most`` is the largest number of steps.
 
     Source: the fixed point of the dual of Nikolov & Tang (2023), Theorem 26; Anderson (1965)
     acceleration in logarithms. The barrier is our own.
@@ -222,17 +231,22 @@ def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> Str
     # has the same coefficients at every tick, the first weights are those of a quarter of the
     # ticks, stretched; otherwise equal weights
     point = _first_point(bands, p, tol)
-    return _iterated(bands, p, point, tol=tol, most=MAX_STEPS, report=report)
+    return _iterated(bands, p, point, tol=tol, most=most or MAX_STEPS, report=report)
 
 
 def _first_point(bands: Array, p: float, tol: float) -> Array:
     """Return logarithms of first weights of ticks and, for p > 2, of first shares of answers."""
     # from shorter streams, if A⁻¹ has the same coefficients at every tick; else all equal
-    parts, n = 1 if p == 2 else 2, bands.shape[1]
+    mirrored, n = is_mirrored(bands, p), bands.shape[1]
+    parts = 1 if p == 2 or mirrored else 2
+    shortest = _OF_MATRICES * (len(bands) - 1) if mirrored else _SHORTEST
     lengths = [n]
-    while lengths[0] >= _SHORTER * _SHORTEST and _is_same_everywhere(bands):
+    while lengths[0] >= _SHORTER * shortest and _is_same_everywhere(bands):
         lengths.insert(0, lengths[0] // _SHORTER)
-    point = np.zeros(parts * lengths[0])
+    if mirrored:
+        point = _mirrored_point(bands[:, : lengths[0]], tol)
+    else:
+        point = np.zeros(parts * lengths[0])
     for shorter, longer in itertools.pairwise(lengths):
         found = _iterated(
             bands[:, :shorter], p, point, tol=tol, most=_STEPS_OF_SHORTER, report=_report_nothing
@@ -240,15 +254,33 @@ def _first_point(bands: Array, p: float, tol: float) -> Array:
         if found.interrupted:  # there are no bounds for the requested stream yet
             raise KeyboardInterrupt
         shares = [found.weights]
-        if p > 2:
+        if parts == 2:
             shares.append(found.coordinate_weights ** (1 / dual_power(p)))
         point = np.concatenate([stretched(part, longer) for part in shares])
     return point
 
 
+def _mirrored_point(bands: Array, tol: float) -> Array:
+    """Return logarithms of the best weights at p = ∞ for a few ticks, by Newton's method."""
+    below = np.array([np.roll(band, -m) for m, band in enumerate(bands)])
+    columns = scipy.linalg.solve_banded((len(bands) - 1, 0), below, np.eye(bands.shape[1])).T
+    fidelity = Fidelity(np.ascontiguousarray(columns), math.inf, centered=False, basis=None)
+    design = optimal_design(fidelity, tol=tol, max_steps=MAX_STEPS)
+    if design.interrupted:
+        raise KeyboardInterrupt
+    return np.log(design.weights + design.coordinate_weights[::-1])
+
+
 def _is_same_everywhere(bands: Array) -> bool:
     """Return whether A⁻¹, given by its bands, has the same coefficients at every tick."""
     return all((band[m:] == band[m]).all() for m, band in enumerate(bands))
+
+
+def is_mirrored(bands: Array, p: float) -> bool:
+    """Return whether the best weights of answers are those of contributions in reverse order."""
+    # in reverse order of ticks, A with the same coefficients at every tick becomes its transpose;
+    # at p = ∞ the dual objective is the same for both, and concave
+    return math.isinf(p) and _is_same_everywhere(bands)
 
 
 def stretched(weights: Array, n: int) -> Array:
@@ -264,13 +296,19 @@ def stretched(weights: Array, n: int) -> Array:
     # of ticks from there. Between these parts, weights are close to a power of this number, so both
     # rules agree up to a factor
     logarithms, m = np.log(weights), len(weights)
+    jumps = np.flatnonzero(np.abs(np.diff(logarithms)) > JUMP) + 1
     middle = np.interp((np.arange(n) + 0.5) * m / n - 0.5, np.arange(m), logarithms)
     ticks = np.arange(1.0, m // 2 + 1)
-    share = 1 / (1 + (m**_NEAR / ticks) ** _STEEP)  # weight of the rule for the middle
-    between = share * (1 - share) / ticks
     curve = middle.copy()
-    for turn in (slice(None), slice(None, None, -1)):
-        far, near = middle[turn][: m // 2], logarithms[turn][: m // 2]
+    for turn, places in ((slice(None), jumps), (slice(None, None, -1), m - jumps)):
+        # up to the last jump, weights almost vanish at some ticks: these belong to the end alone
+        last = max(places[places <= m // 2], default=0)
+        own = logarithms[turn]
+        far = np.interp((np.arange(m // 2) + 0.5) * m / n - 0.5, np.arange(last, m), own[last:])
+        # the weight of the rule for the middle
+        share = 1 / (1 + (max(m**_NEAR, 2 * last) / ticks) ** _STEEP)
+        between = share * (1 - share) / ticks
+        near = own[: m // 2]
         factor = between @ (far - near) / between.sum()
         curve[turn][: m // 2] = share * far + (1 - share) * (near + factor)
     return curve - curve.max()
@@ -287,7 +325,9 @@ def _iterated(
     # Each step multiplies weights by leverages and, for p > 2, shares of answers by variances;
     # Anderson's method accelerates it. The point has logarithms of weights and shares.
     n = bands.shape[1]
-    power = dual_power(p)
+    power, mirrored = dual_power(p), is_mirrored(bands, p)
+    newton: SmoothNewton | None = None
+    made = -_LASTING
     trail: list[tuple[Array, Array]] = []  # points, and the iteration's step at each of them
     highest = 0.0
     best: StreamOptimum | None = None
@@ -295,7 +335,10 @@ def _iterated(
     try:
         while steps < min(most, narrowed + _PATIENCE):
             shares = [probability(part) for part in point.reshape(-1, n)]
-            w = shares[1] ** power if p > 2 else np.ones(n)
+            if mirrored:
+                w = shares[0][::-1].copy()
+            else:
+                w = shares[1] ** power if p > 2 else np.ones(n)
             now = evaluate(bands, shares[0], w)
             steps += 1
             found = StreamOptimum(shares[0], w, now, p)
@@ -311,12 +354,18 @@ def _iterated(
                 continue
             highest = max(highest, now.lower)
             loads = [now.leverages]
-            if p > 2:
+            if len(shares) > 1:
                 loads.append(now.variances * shares[1] ** (power - 1))
             moves = [
                 _log_change(share, load, _BARRIER * tol)
                 for share, load in zip(shares, loads, strict=True)
             ]
+            if mirrored and best.gap <= _NEAR_ENOUGH:
+                if steps >= made + _LASTING:
+                    newton, made = SmoothNewton.at(bands, shares[0], now.root), steps
+                    trail = trail if newton is None else []
+                if newton is not None:
+                    moves = [newton.step(shares[0], moves[0], _BARRIER * tol)]
             trail = [*trail[1 - MEMORY :], (np.log(np.concatenate(shares)), np.concatenate(moves))]
             point = accelerated(trail, np.sqrt(np.concatenate(shares)))
             # a smaller weight could not become large again in one step
