@@ -176,10 +176,15 @@ def guess_text(plan: "Plan", facts: Facts) -> str | None:
     """Return a sentence: how often any guess about one row is right; None without noise."""
     if not plan.noise.gamma > 0:
         return None
-    _, asked = _reader(plan, _person(facts))
+    return f"Risk: {guess_of(plan, _person(facts), percent_text(facts.guessed(plan.rho)))}."
+
+
+def guess_of(plan: Any, person: str, guessed: str) -> str:
+    """Return a clause: how often, at most, a guess about one row (or person) is right."""
+    _, asked = _reader(plan, person)
     return (
-        f"Risk: a guess whether {asked} is right in at most "
-        f"{percent_text(facts.guessed(plan.rho))} of cases (50 % without these numbers)."
+        f"a guess whether {asked} is right in at most {guessed} of cases (50 % without these "
+        "numbers)"
     )
 
 
