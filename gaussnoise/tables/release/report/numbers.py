@@ -344,7 +344,7 @@ class Numbers:
 
     @property
     def all_name(self) -> str:
-        """What the row and the column of all groups together are called."""
+        """The name of the row, and of the column, of all groups together."""
         return "All" if self.kind == "mean" else "Total"
 
     @property
