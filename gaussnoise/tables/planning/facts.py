@@ -177,11 +177,16 @@ def guess_text(plan: "Plan", facts: Facts) -> str | None:
     if not plan.noise.gamma > 0:
         return None
     person = _person(facts)
+    guess = guess_of(plan, person, percent_text(facts.guessed(plan.rho)))
+    return f"Protection of {person.replace('one', 'each')}: {guess}."
+
+
+def guess_of(plan: Any, person: str, guessed: str) -> str:
+    """Return a clause: how often, at most, a guess about one row (or person) is right."""
     known, asked = _reader(plan, person)
     return (
-        f"Protection of {person.replace('one', 'each')}: from these numbers, even a reader who "
-        f"knows {known} can only guess whether {asked}, and is right in at most "
-        f"{percent_text(facts.guessed(plan.rho))} of cases (by pure chance, 50 %)."
+        f"from these numbers, even a reader who knows {known} can only guess whether {asked}, and "
+        f"is right in at most {guessed} of cases (by pure chance, 50 %)"
     )
 
 

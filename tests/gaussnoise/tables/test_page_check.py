@@ -153,6 +153,32 @@ def test_all_cells_of_three_attributes_and_their_totals_are_compared(browser, tm
         assert "not agree" in verdict(browser, text.replace(lines, other), at)
 
 
+@pytest.mark.integration
+@pytest.mark.parametrize("towns", [5, 9])
+def test_means_and_those_of_all_are_said_to_be_unchecked(browser, tmp_path, towns):
+    """In a table with rows and columns of all, and below a longer one."""
+    labels = {"age": [*range(9)], "town": [*range(towns)]}
+    rng = np.random.default_rng(3)
+    rows = {name: rng.choice(own, 900) for name, own in labels.items()}
+    rows["pay"] = rng.uniform(0, 100, 900)
+    schema = gn.Schema(
+        [gn.Attribute(name, own) for name, own in labels.items()]
+        + [gn.Attribute("pay", clip=[0, 100])]
+    )
+    plan = gn.plan(schema, [("age", "town", "pay"), ("age",)], gn.zCDP(1))
+    plan.release(pa.table(rows), out=tmp_path / "folder")
+    text = release_page(gn.TableRelease.load(tmp_path / "folder"))
+    assert "they agree" in verdict(browser, text, tmp_path / "page.html")
+    means = browser.run(
+        """document.querySelectorAll('section[aria-labelledby="table-1"] data').length"""
+    )
+    (left,) = browser.run(
+        """[...document.querySelectorAll('#checks li')].map((x) => x.textContent)
+            .filter((x) => / other numbers on this page .*means and sums/.test(x))"""
+    )
+    assert int(left.split()[2]) >= means > 3 * (9 + 1) * (5 + 1) * 0.9
+
+
 OTHERS = ("stream", "combination", "changes")
 
 

@@ -479,7 +479,8 @@ def test_the_head_of_a_page_is_for_citizens_and_the_risk_stands_below_the_tables
     table = gn.Attribute("sex", ["F", "M"])
     schema = gn.Schema([table], about=gn.About(publisher="Town <X>", unit="residents"))
     text = release_page(gn.plan(schema, ["sex"], gn.zCDP(0.1)).release(people()))
-    assert re.search("right in at most .* of cases; .* 50 %", part_of(text, "privacy"))
+    first = r"can only guess .* right in at most .* \(.* 50 %\)\. In the worst case, a reader"
+    assert re.search(first, part_of(text, "privacy"))
     head = head_of(text)
     assert "1 table about sex, published by Town <X>. Noise was added to each number on" in head
     assert re.search(
@@ -491,7 +492,7 @@ def test_the_head_of_a_page_is_for_citizens_and_the_risk_stands_below_the_tables
     pages = text, combined_page(gn.combine(two)), changes_page(gn.difference(*two))
     for page, at in zip(pages, ("tables", "tables", "changes_tables"), strict=True):
         said = part_of(page, "privacy")
-        assert re.search(r"A reader who knows all other rows, and .* at most [\d.]+ % sure", said)
+        assert re.search(r"reader who knows all other rows, and .* at most [\d.]+ % sure", said)
         assert Page(page).words.count("% sure") == 1
         ids = Page(page).ids
         assert ids.index(at) < ids.index("privacy") < ids.index("specialists")
@@ -1451,6 +1452,120 @@ def test_means_that_noise_hides_are_grey_and_do_not_set_the_scale():
         assert len(re.findall(r"\b\d\d\b", drawn)) == 4  # of six groups
 
 
+def test_catch_alls_do_not_set_the_scale_of_means():
+    """Few rows are in them, and their means are far from those of all others."""
+    labels, towns = ["a", "b"], ["A", "B", "C"]
+    schema = gn.Schema(
+        [
+            gn.Attribute("job", labels, other="none"),
+            gn.Attribute("town", towns),
+            gn.Attribute("pay", clip=[0, 100]),
+        ]
+    )
+    jobs, pay = np.repeat([*labels, "?"], 1200), np.repeat([40.0, 60.0, 95.0], 1200)
+    rows = pa.table({"job": jobs, "town": towns * 1200, "pay": pay})
+    plan = gn.plan(schema, [("job", "town", "pay")], gn.zCDP(1))
+    (means, *_) = entries_of(plan.simulate(rows, np.random.default_rng(0)))[0].parts
+    [picture] = means._colours()
+    said = r"Colours from (4|39)\S* to (6|59)\S* \(groups that are not a category may lie beyond"
+    assert re.match(said, picture.caption)
+    assert len(re.findall(r">9\d[.\d]*</text>", picture.svg)) == 3  # drawn, though beyond
+    [picture] = replace(means, others={})._colours()  # as if "none" were listed
+    assert re.match(r"Colours from (4|39)\S* to 9\S*; grey", picture.caption)
+
+
+def test_means_of_two_attributes_have_those_of_all_together():
+    release = paid([("sex", "region", "income")])
+    numbers = entries_of(release)[0].parts[0]
+    crossed = numbers.crossed
+    assert (crossed.down, crossed.across) == (("region",), "sex")
+    of_all = release.means("income", given="region"), release.means("income", given="sex")
+    found = [cells[-1] for _, cells in crossed.rows], crossed.totals[:-1]
+    whole = release.means("income")
+    for table, cells in zip((*of_all, whole), (*found, crossed.totals[-1:]), strict=True):
+        expected = table.estimate, *table.confidence_interval()
+        shown_here = zip(*((cell.estimate, cell.low, cell.high) for cell in cells), strict=True)
+        assert all(
+            np.array_equal(np.ravel(x), y) for x, y in zip(expected, shown_here, strict=True)
+        )
+    text = release_page(release)
+    own = text[text.index(f"<caption>{numbers.caption}") :]
+    head, last = own[: own.index("</thead>")], own[own.index('<tr class="total">') :]
+    assert "<bdi>All</bdi>" in head
+    assert last.startswith('<tr class="total"><th scope="row">All</th>')
+    assert "data-of" not in own[: own.index("</table>")]
+
+
+def test_longer_tables_of_means_have_those_of_all_and_of_each_attribute_below():
+    labels = {"a": [*range(9)], "b": [*range(9)]}
+    schema = gn.Schema([gn.Attribute(k, own) for k, own in labels.items()] + [
+        gn.Attribute("pay", clip=[0, 100])])  # fmt: skip
+    rng = np.random.default_rng(1)
+    rows = {name: rng.choice(own, 4000) for name, own in labels.items()}
+    rows["pay"] = 30.0 + 5 * rows["a"]
+    release = gn.plan(schema, [("a", "b", "pay")], gn.zCDP(1)).release(pa.table(rows))
+    text, whole = release_page(release), release.means("pay")
+    assert f'<p>Mean of all: <strong><data value="{float(whole.estimate)}">' in text
+    assert "Means by one attribute" in text
+    for name in labels:
+        said = f"Mean of pay by {name} (values above 100 count as 100): estimates and"
+        own = text[text.index(f"<caption>{said}") :].partition("</table>")[0]
+        expected = [*release.means("pay", given=name).estimate.tolist(), float(whole.estimate)]
+        assert [*map(float, re.findall('<data value="([^"]+)', own))][::3] == expected
+
+
+def test_means_of_several_attributes_have_a_finding_on_the_first_of_them():
+    labels = {"town": ["A", "B", "C"], "job": ["x", "y", "z"]}
+    schema = gn.Schema([gn.Attribute(k, own) for k, own in labels.items()] + [
+        gn.Attribute("pay", clip=[0, 100])])  # fmt: skip
+    rng = np.random.default_rng(1)
+    rows = {name: rng.choice(own, 4000) for name, own in labels.items()}
+    rows["pay"] = np.where(rows["town"] == "B", 60.0, 30.0)
+    release = gn.plan(schema, [("town", "job", "pay")], gn.zCDP(1)).release(pa.table(rows))
+    said = part_of(release_page(release), "findings")
+    assert re.search(
+        r"Mean of pay by town: B is highest, [\d.]+ \([\d.]+ to [\d.]+ jointly\)", said
+    )
+    # two categories have a table of their means already, and its finding
+    said = part_of(release_page(paid([("sex", "region", "income")])), "findings")
+    assert said.count("Mean of income by sex:") == 1
+
+
+@pytest.mark.parametrize(
+    ("clip", "said"),
+    [
+        ([0, 100], "these tables do not tell; if no value is below 0, it is higher."),
+        ([10, 100], "these tables do not tell."),
+        ([-10, 100], "these tables do not tell."),
+    ],
+)
+def test_a_cap_says_which_way_it_changes_means_where_that_is_certain(clip, said):
+    schema = gn.Schema([gn.Attribute("pay", clip=clip)])
+    rows = pa.table({"pay": [30.0] * 900})
+    text = release_page(gn.plan(schema, ["pay"], gn.zCDP(1)).release(rows))
+    assert said in part_of(text, "table-1")
+    assert part_of(text, "table-1").count("it is higher") == (clip[0] == 0)
+
+
+@pytest.mark.parametrize("names", ["k", "ko"])
+def test_a_table_with_a_count_below_0_says_that_noise_made_it(names):
+    """One attribute, or two of which one is in columns."""
+    own = [gn.Attribute("k", [*"abcd"]), gn.Attribute("o", [*"xy"])]
+    rows = pa.table({"k": ["a"] * 900, "o": ["x"] * 900})
+    plan = gn.plan(gn.Schema(own), [tuple(names)], gn.zCDP(0.01))
+    seen = set()
+    for seed in range(12):
+        release = plan.simulate(rows, np.random.default_rng(seed))
+        section = part_of(release_page(release), "table-1")
+        is_below = bool((entries_of(release)[0].parts[0].table.estimate < -0.5).any())
+        assert ("Numbers below 0 come from noise" in section) == is_below
+        seen.add(is_below)
+    assert True in seen
+    full = pa.table({"k": [*"abcd"] * 900, "o": [*"xxyy", *"yyxx"] * 450})
+    text = release_page(plan.simulate(full, np.random.default_rng(0)))
+    assert "Numbers below 0" not in part_of(text, "table-1")
+
+
 def test_colours_have_numbers_only_where_all_fit_in_their_cells():
     def drawn(value):
         names = ["0"] * 8, [f"c{k}" for k in range(8)]
@@ -1467,10 +1582,12 @@ def test_a_mean_that_noise_hides_is_a_dash_with_its_reason():
     low, high = table.confidence_interval()
     hidden = (low == 0) & (high == 100)
     assert hidden.any()
+    of_all = release.means("pay", given="region").confidence_interval()
+    number_hidden = hidden.sum() + ((of_all.low == 0) & (of_all.high == 100)).sum()
     text = release_page(release)
     section = part_of(text, "table-1")
     said = re.findall("— 0 to 100 ?, the whole range: the noise hides this mean", section)
-    assert len(said) == hidden.sum() == section.count(" — ")
+    assert len(said) == number_hidden == section.count(" — ")
     # a mean of numbers of both signs may be near zero, and well known
     schema = gn.Schema([gn.Attribute("x", clip=[-100, 100])])
     rows = pa.table({"x": [-50.0, 50.0] * 5000})

@@ -11,7 +11,7 @@ from ...schema.schema import Category
 from ..sums import MeanTable
 from ..table import AbstractEstimates
 from ..tidy import LEVEL
-from .numbers import Numbers
+from .numbers import Numbers, listed_in
 from .render import shown
 from .sentences import MOST_NAME, NONE, SAME, SEEN, gap_text, highest, labels_text, range_text
 
@@ -39,7 +39,7 @@ def _finding(numbers: Numbers, others: Mapping[str, str]) -> str | None:
     table = numbers.table
     if table.estimate.size == 1:
         return _single(numbers)
-    listed = _listed(table, others)
+    listed = listed_in(table, others)
     if table.estimate.ndim == 1 and listed.sum() == 2:
         return _pair(numbers, listed)
     said, pair = _several(numbers, listed), _largest_pair(numbers, listed)
@@ -48,15 +48,6 @@ def _finding(numbers: Numbers, others: Mapping[str, str]) -> str | None:
     if pair is None:
         return said or None
     return pair if said in ("", NONE, NONE_LISTED) else f"{said} {pair}"
-
-
-def _listed(table: AbstractEstimates, others: Mapping[str, str]) -> NDArray[np.bool_]:
-    """Return, for each number, whether no catch-all is in its group; all if two have none."""
-    listed = np.ones(table.estimate.shape, bool)
-    for axis, (name, labels) in enumerate(zip(table.attributes, table.labels, strict=True)):
-        own = np.array([str(label) != others.get(name) for label in labels])
-        listed &= np.expand_dims(own, [k for k in range(listed.ndim) if k != axis])
-    return listed if listed.sum() > 1 else np.ones_like(listed)
 
 
 def _single(numbers: Numbers) -> str | None:

@@ -46,7 +46,10 @@ _MOST_BESIDE, _MOST_BESIDE_ROWS = 4, 16  # most columns and numbers beside a pic
 _MOST_COMPARED = 300  # most tables whose largest and smallest cells are listed
 _MOST_CELLS = 2 * 10**6  # most cells of these tables in all
 MOST_ANSWERS = 10**5  # most answers of an entry
+Margin = Callable[[tuple[str, ...]], AbstractEstimates]
+
 _HIDDEN = "the whole range: the noise hides this mean"
+_BEYOND = " (groups that are not a category may lie beyond, in the colour of the nearer end)"
 _MOST_NAME = 60
 _MOST_HEAD = 40
 
@@ -98,7 +101,7 @@ class Numbers:
         kind: "cells" for counts of disjoint groups; "mean"; "share"; "changes"; "behind" for sums
             and counts from which means are computed; or "answers".
         file: the file with all of the numbers, or None.
-        margin: a function from attributes to the table of counts over them, for totals.
+        margin: a function from attributes to the table of counts, or of means, over them.
         beside: a further column: shares of all rows, or the counts of rows for means.
         noun: the plural noun for the counted things.
         others: {attribute: its catch-all}, where it has one.
@@ -110,7 +113,7 @@ class Numbers:
     heading: bool = False
     kind: Literal["cells", "mean", "share", "changes", "behind", "answers"] = "answers"
     file: str | None = None
-    margin: Callable[[tuple[str, ...]], AbstractEstimates] | None = None
+    margin: Margin | None = None
     beside: AbstractEstimates | None = None
     noun: str = "rows"
     others: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -193,7 +196,7 @@ class Numbers:
         shape = table.estimate.shape
         panel = int(np.argmin(shape)) if len(shape) == 3 else None
         low, high = table.confidence_interval()
-        chance, digits = round(2 / (1 - LEVEL)), 0
+        chance, digits, beyond = round(2 / (1 - LEVEL)), 0, ""
         grey = f"where the number may be 0 (about 1 in {chance} of true zeros is coloured)"
         may_be_zero = (low <= 0) & ((high >= 0) | (table.limits[0] >= 0))
         hidden = may_be_zero | np.isnan(table.estimate)
@@ -206,7 +209,10 @@ class Numbers:
         names = [list(map(str, own)) for own in table.labels]
         scale = 0.0, float(np.nanmax(cells, initial=0.0)) or 1.0
         if self.kind == "mean" and np.isfinite(cells).any():  # near each other, far from 0
-            scale = float(np.nanmin(cells)), float(np.nanmax(cells))
+            own = np.where(listed_in(table, self.others), cells, np.nan)
+            own = own if np.isfinite(own).any() else cells
+            scale = float(np.nanmin(own)), float(np.nanmax(own))
+            beyond = _BEYOND * bool(((cells < scale[0]) | (cells > scale[1])).any())
         titles = [""]
         if panel is None:
             cells = cells[None]
@@ -216,7 +222,7 @@ class Numbers:
         if cells.shape[1] < cells.shape[2]:  # the attribute with fewer values in columns
             cells, names = cells.swapaxes(1, 2), names[::-1]
         least, most = (number(end, digits) for end in scale)
-        words = f"Colours from {least} to {most}; grey {grey}."
+        words = f"Colours from {least} to {most}{beyond}; grey {grey}."
         return [
             heat_chart(
                 own,
@@ -333,17 +339,33 @@ class Numbers:
 
     @property
     def whole(self) -> Cell | None:
-        """The number of all rows; None if the numbers are no counts."""
-        return None if self.margin is None else cells_of(self.margin(()), [0])[0]
+        """The number of all rows, or their mean; None if it is unknown."""
+        return None if self.margin is None else self._over(self.margin, ()).all_cells[0]
+
+    @property
+    def all_name(self) -> str:
+        """The name of the row, and of the column, of all groups together."""
+        return "All" if self.kind == "mean" else "Total"
 
     @property
     def margins(self) -> "list[Numbers]":
-        """The counts by each attribute, for a table that does not have them all."""
+        """The numbers by each attribute, for a table that does not have them all."""
         axes = self.table.estimate.ndim
         if self.margin is None or axes < 2 or (axes == 2 and self.is_crossed):
             return []
-        tables = [self.margin((name,)) for name in self.table.attributes]
-        return [replace(self, table=own, title=_title(own), file=None) for own in tables]
+        return [self._over(self.margin, (name,)) for name in self.table.attributes]
+
+    @property
+    def by_first(self) -> "Numbers | None":
+        """The means by the first attribute alone; None if no table of means has more of them."""
+        if self.kind != "mean" or self.margin is None or self.table.estimate.ndim < 2:
+            return None
+        return self._over(self.margin, self.table.attributes[:1])
+
+    def _over(self, margin: Margin, attributes: tuple[str, ...]) -> "Numbers":
+        """Return the same numbers over fewer attributes."""
+        table = margin(attributes)
+        return replace(self, table=table, title=_title(table), file=None, heading=True)
 
     @property
     def _places(self) -> Sequence[int]:
@@ -373,8 +395,8 @@ class Numbers:
         columns = [shown(self.said(across, name), _MOST_HEAD) for name in table.labels[axis]]
         last = None
         if self.margin is not None:
-            ends = [self.margin(down), self.margin((across,)), self.margin(())]
-            beside, below, corner = (cells_of(t, range(t.estimate.size)) for t in ends)
+            ends = (self._over(self.margin, own) for own in (down, (across,), ()))
+            beside, below, corner = (own.all_cells for own in ends)
             rows = [(name, [*row, more]) for (name, row), more in zip(rows, beside, strict=True)]
             last = [*below, *corner]
         headings = [*table.headings[:axis], *table.headings[axis + 1 :], table.headings[axis]]
@@ -471,9 +493,11 @@ def _notes(release: AbstractRelease, number: Attribute) -> list[str]:
     """Return sentences on the values and the rows that are not in the means as they are."""
     notes = beyond_text(release.plan, number)
     if number.clip is not None:
+        # what counts as the lower end counts as more than it is, and hides the way of the change
+        way = "; if no value is below 0, it is higher" * (number.clip[0] == 0)
         notes.append(
             "Where values are changed so, the mean of the values as they are is another one, which "
-            "these tables do not tell."
+            f"these tables do not tell{way}."
         )
     if number.other is not None or release.on_outside == "drop":
         rows = capital(release.noun.removeprefix("weighted "))
@@ -567,7 +591,15 @@ def _tables_of(
     ]
     title, over = mean_title(schema.attributes[summed], heads), persons_text(release.plan, own)
     return [
-        Numbers(own_means, title, anchor, kind="mean", beside=with_number, noun=noun),
+        Numbers(
+            own_means,
+            title,
+            anchor,
+            kind="mean",
+            margin=partial(means, release, own),
+            beside=with_number,
+            noun=noun,
+        ),
         *gaps,
         behind(own_sums, f"Sum of {named}{over}", f"{anchor}-sum"),
         behind(counts, f"Counts of {noun} with a number in {named}", f"{anchor}-count"),
@@ -697,7 +729,20 @@ def _extreme(numbers: Numbers) -> Extreme:
 
 
 def _title(table: AbstractEstimates) -> str:
-    return marginal_name(tuple(shown(name, _MOST_NAME) for name in table.headings))
+    heads = tuple(shown(name, _MOST_NAME) for name in table.headings)
+    if isinstance(table, MeanTable) and table.forms is not None:
+        schema = table.forms.release.plan.schema
+        return mean_title(schema.attributes[schema.names.index(table.name)], heads)
+    return marginal_name(heads)
+
+
+def listed_in(table: AbstractEstimates, others: Mapping[str, str]) -> NDArray[np.bool_]:
+    """Return, for each number, whether no catch-all is in its group; all if two have none."""
+    found = np.ones(table.estimate.shape, bool)
+    for axis, (name, labels) in enumerate(zip(table.attributes, table.labels, strict=True)):
+        own = np.array([str(label) != others.get(name) for label in labels])
+        found &= np.expand_dims(own, [k for k in range(found.ndim) if k != axis])
+    return found if found.sum() > 1 else np.ones_like(found)
 
 
 def _order(estimate: NDArray[np.float64]) -> NDArray[np.intp]:

@@ -15,7 +15,15 @@ from ....privacy.definitions import zCDP
 from ....privacy.per_record import holds_text
 from ....privacy.testing import most_posterior
 from ....text import SHOWN_DELTA, versions
-from ...planning.facts import CLOSED, Facts, facts_of, marginal_name, percent_text, risk_of
+from ...planning.facts import (
+    CLOSED,
+    Facts,
+    facts_of,
+    guess_of,
+    marginal_name,
+    percent_text,
+    risk_of,
+)
 from ...planning.noun import noun_of
 from ...planning.ranges import ranges_text
 from ...planning.text import numbers_text, work_text
@@ -215,8 +223,10 @@ def _others(release: AbstractRelease) -> list[tuple[str, list[str]]]:
 
 
 def _findings(parts: Sequence[Numbers], others: Mapping[str, str]) -> str:
-    """Return sentences on an entry: on its first table, and on all tables of means."""
+    """Return sentences on an entry: on its first table, on means, and on their margins."""
     about = [own for own in parts if own is parts[0] or own.kind == "mean"]
+    first = [own.by_first for own in parts if own.table.estimate.shape[:1] != (2,)]
+    about += [own for own in first if own is not None]  # parts have means by two categories
     said = [(own, finding_of(own, others)) for own in about]
     return " ".join(f"{_short(own)}: {text}" if own.heading else text for own, text in said if text)
 
@@ -281,6 +291,7 @@ def _page(
     said = {key: x for key, x in facts.privacy.items() if key not in ("definition", "scales")}
     stated = [f"{key} = {x}" for key, x in said.items()]
     stated += [f"scale of {plan.schema.heading(k)} = {t:,.15g}" for k, t in scales.items()]
+    person = "one row" if facts.unit == "one row" else "one person"
     return rendered(
         template,
         plan=plan,
@@ -300,12 +311,8 @@ def _page(
         ],
         surest=percent_text(facts.surest(rho)),
         is_weak=facts.surest(rho) > _WEAK,
-        guessed=percent_text(facts.guessed(rho)),
-        risk=risk_of(
-            plan,
-            "one row" if facts.unit == "one row" else "one person",
-            percent_text(facts.surest(rho)),
-        ),
+        risk=risk_of(plan, person, percent_text(facts.surest(rho))),
+        guess=guess_of(plan, person, percent_text(facts.guessed(rho))),
         larger=[
             (own.record, rho * own.factor, *_risks(facts, rho * own.factor)) for own in plan.larger
         ],

@@ -46,6 +46,11 @@ class Cell(NamedTuple):
         return not self.deviation and math.isfinite(self.estimate) and self.estimate % 1 > 0
 
     @property
+    def is_below(self) -> bool:
+        """Whether the number is below 0 as it is shown."""
+        return round(self.estimate, self.digits) < 0
+
+    @property
     def caution(self) -> str:
         """Words beside an interval if the number is hidden, or may be 0; else ""."""
         if self.hidden or self.mark != MARKS[-1] or not self.has_interval:
