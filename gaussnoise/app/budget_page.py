@@ -82,8 +82,8 @@ class _Panel:
         self.state, self.plan, self.has_own = state, planned, has_own
         with ui.card():
             words(
-                "Each number is changed a little at random (noise). A larger *budget* is less "
-                "noise, and less protection."
+                "Each number is changed a little at random (noise). With a larger *budget*, "
+                "numbers are more exact, and persons less protected."
             )
             place = _slider_position(planned.rho)
             self.slider = ui.slider(min=_LEAST, max=_MOST, step=_STEP, value=place).props(
@@ -102,8 +102,8 @@ class _Panel:
             else:
                 _, left = spent_and_left(ledger.spent, ledger.charges, ledger.rho)
                 ui.label(f"{left} of ρ = {ledger.rho:.6g} is left in {LEDGER}.")
-            with more("Risk of one person, and other budgets") as self.worst:
-                self.guess = ui.label().props('role="status"')
+            self.guess = ui.label().props('role="status"')
+            with more("The worst case, and other budgets") as self.worst:
                 self.risk = ui.label()
                 self.others = ui.label()
             with more("For specialists"):
@@ -282,7 +282,7 @@ def means_of(planned: Plan, total: float | None) -> list[str]:
         if total is None:
             few, many = _GROUPS
             first = f"mean ± {_half(half / few)}{unit} in a group of {few} {noun}"
-            texts.append(f"{first}, ± {_half(half / many)} in one of {many:,}")
+            texts.append(f"{first}, ± {_half(half / many)} in a group of {many:,}")
         else:
             rows = max(_rounded(total / deviations[0].size), 1)
             groups = f"in groups of some {rows:,.15g} {noun}"

@@ -170,8 +170,8 @@ class ColumnForm:
     def _draw_ages(self) -> None:
         """Draw the fields for intervals of birth dates, by age."""
         with ui.row().classes("items-center"):
-            begins = "Groups from the ages (the last has no end)"
-            ages = ui.input(begins, value="0, 18, 30, 45, 65, 80")
+            ages = ui.input("Groups from the ages", value="0, 18, 30, 45, 65, 80")
+            ages.props('hint="the last group has no end"')
             day = ui.input("on the day", placeholder="31.12.2025")
 
             def by_age() -> None:
@@ -216,7 +216,9 @@ class ColumnForm:
         def leave() -> None:
             answered(f"{codes} is a number.")
 
-        answer = ui.label(f"Some rows have {codes}.").props('role="status"')
+        answer = ui.label(
+            f"Some rows have {codes}: is it a code, as where there is no answer?"
+        ).props('role="status"')
         with ui.row() as buttons:
             for said, choose in {
                 f"Count {codes} as no answer": take,

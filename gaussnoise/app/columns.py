@@ -292,6 +292,7 @@ _UNSEEN = re.compile(
     "\U000e0100-\U000e01ef]"
 )
 _WITH_UNIT = re.compile(r"(.*\S)\s*[(\[]([^()\[\]]{1,20})[)\]]")
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}\.\d\d0")  # 6.000: a thousand, or decimals
 _COMMA = re.compile(r"[+-]?\d+,\d+")  # a number with a decimal comma, or two numbers
 
 
@@ -310,6 +311,11 @@ def _parts(name: str, text: str, *, one: bool) -> list[str]:
                 "with decimal commas, semicolons between the numbers: 0; 2,5; 10"
             )
         parts = re.split(r"[,\s]+", text)
+    for part in filter(_GROUPED.fullmatch, parts):
+        raise SchemaError(
+            f"attribute {name!r}: {part} can mean two numbers; hint: write {part.replace('.', '')} "
+            f"or {part.rstrip('0').rstrip('.')}"
+        )
     return [part for part in parts if part]
 
 

@@ -231,10 +231,12 @@ def _form(
         ui.label(f"{number_of(len(titles), 'table')} will be released:")
         points([*titles[:_NAMED], *[f"and {len(titles) - _NAMED} more"] * (len(titles) > _NAMED)])
         ui.label(charge_text(planned, ledger))
-        ui.label(guess_text(planned, facts_of(planned)) or "")
+        if (guess := guess_text(planned, facts_of(planned))) is not None:
+            with more("How each person is protected"):
+                ui.label(guess)
         ui.label(
-            "Files are made in your folder alone, and you publish them yourself. Budget that was "
-            "used cannot be given back."
+            "Files are made in your folder alone; you publish them yourself. No release can be "
+            "taken back."
         )
         button = ui.button("Release")
 

@@ -26,12 +26,14 @@ _IN_PAGE = {
     # the numbers of a check of rows, in sentences
     r"^([\d,]+) rows?, \1 counted$": r"All \1 rows count.",
     r"^([\d,]+) rows?, ([\d,]+) counted$": r"\2 of \1 rows count.",
-    r"^1 left out of all tables:\n  (\S.*?) +no person +1$(?!\n  )": r"1 has no \1.",
-    r"^([\d,]+) left out of all tables:\n  (\S.*?) +no person +\1$(?!\n  )": r"\1 have no \2.",
-    r"^1 not counted: further rows of persons who are counted$": "1 is one more row "
-    "of the same person.",
-    r"^([\d,]+) not counted: further rows of persons who are counted$": r"\1 are more rows "
-    "of the same persons.",
+    r"^1 left out of all tables:\n  (\S.*?) +no person +1$(?!\n  )": "1 row has no value "
+    r"in “\1”.",
+    r"^([\d,]+) left out of all tables:\n  (\S.*?) +no person +\1$(?!\n  )": r"\1 rows have "
+    r"no value in “\2”.",
+    r"^1 not counted: further rows of persons who are counted$": "1 row is a second "
+    "one of a person.",
+    r"^([\d,]+) not counted: further rows of persons who are counted$": r"\1 rows are of "
+    "persons who are counted already.",
     r"^NOT PRIVATE: for you alone, with exact counts and values of your data\.$": "Only for you, "
     "with exact counts and values: do not publish these lines.",
     r"`gaussnoise check TABLE -s SCHEMA`": "Check the rows",

@@ -12,7 +12,7 @@ from ...privacy.definitions import gaussian_epsilon, zCDP
 from ...privacy.lattice_bound import TABLE_STEPS, lattice_distance
 from ...privacy.protected import Protected
 from ...privacy.testing import most_posterior
-from ...text import SHOWN_DELTA
+from ...text import SHOWN_DELTA, capital
 from ..schema.numbers import PER_PERSON
 from .noun import persons_of
 
@@ -176,17 +176,15 @@ def guess_text(plan: "Plan", facts: Facts) -> str | None:
     """Return a sentence: how often any guess about one row is right; None without noise."""
     if not plan.noise.gamma > 0:
         return None
-    person = _person(facts)
-    guess = guess_of(plan, person, percent_text(facts.guessed(plan.rho)))
-    return f"Protection of {person.replace('one', 'each')}: {guess}."
+    return f"{capital(guess_of(plan, _person(facts), percent_text(facts.guessed(plan.rho))))}."
 
 
 def guess_of(plan: Any, person: str, guessed: str) -> str:
     """Return a clause: how often, at most, a guess about one row (or person) is right."""
-    known, asked = _reader(plan, person)
+    _, asked = _reader(plan, person)
     return (
-        f"from these numbers, even a reader who knows {known} can only guess whether {asked}, and "
-        f"is right in at most {guessed} of cases (by pure chance, 50 %)"
+        f"a guess from these numbers whether {asked} is right in at most {guessed} of cases (by "
+        "tossing a coin, in 50 %)"
     )
 
 

@@ -70,7 +70,7 @@ def test_half_widths_without_an_expected_number_of_rows_are_those_of_groups_of_1
     planned = gn.plan(gn.Schema([SCHEMA.attributes[0], pay]), [("age", "pay")], gn.zCDP(0.5))
     (said,) = means_of(planned, None)
     few, many = (means_of(planned, 12 * rows)[0].split(" EUR")[0][5:] for rows in (100, 1000))
-    assert said == f"mean {few} EUR in a group of 100 rows, {many} in one of 1,000"
+    assert said == f"mean {few} EUR in a group of 100 rows, {many} in a group of 1,000"
 
 
 @pytest.mark.parametrize("value", [100.0, 3000.0, 5900.0])

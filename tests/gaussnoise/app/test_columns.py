@@ -84,6 +84,24 @@ def test_categories_that_differ_in_case_or_blanks_can_be_joined():
     assert join("x", "F\nM") is None
 
 
+@pytest.mark.parametrize("kind", ["clip", "edges", "unit"])
+def test_a_number_that_can_be_a_thousand_or_a_decimal_is_refused(kind):
+    """A file with decimal commas may write six thousand as 6.000, which Python reads as six."""
+    before = "" if kind == "unit" else "0, "
+    for said, either in (
+        ("6.000", "6000 or 6"),
+        ("6.500", "6500 or 6.5"),
+        ("-1.250", "-1250 or -"),
+    ):
+        with pytest.raises(SchemaError, match=f"can mean two numbers; hint: write {either}"):
+            attribute_of("x", kind, before + said)
+    for one in (0.125, 1.125, 6000.0, 1234.5):  # as the form itself writes numbers
+        own = (
+            gn.Attribute("x", unit=one) if kind == "unit" else gn.Attribute("x", **{kind: [0, one]})
+        )
+        assert attribute_of("x", kind, typed(own)) == own
+
+
 @pytest.mark.parametrize("begins", [(0, 18, 65), (18, 65)])
 @pytest.mark.parametrize("day", ["2025-12-31", "2026-02-28", "2028-02-29", "2024-03-01"])
 def test_ages_on_a_day_are_intervals_of_birth_dates(day, begins):

@@ -175,9 +175,7 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     tab.get_by_label("ρ (rho)").fill("0,4")  # a decimal comma, kept without another key
     tab.get_by_role("button", name="Keep this budget").click()
     expect(tab.get_by_text("Kept: ρ = 0.4")).to_be_visible()
-    guess = tab.get_by_text("can only guess whether one person is in the data, and is right")
-    expect(guess).to_be_hidden()
-    tab.get_by_text("Risk of one person, and other budgets").click()
+    guess = tab.get_by_text("A guess from these numbers whether one person is in the data is right")
     expect(guess).to_be_visible()
     expect(guess).to_contain_text("is right in at most 67.3 %")  # Φ(√(0.4 / 2))
     best = tab.get_by_text("The best possible for Gaussian noise")  # in a fold
@@ -198,14 +196,14 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     tab.get_by_role("radio", name="this release or stream alone: nothing else").click()
     expect(tab.get_by_label("ρ of all releases together")).to_have_value("0.4")
     tab.get_by_role("button", name="Set the total at ρ = 0.4", exact=True).click()
-    # what is released, its charge and its risk are read before the button
+    # what is released and its charge are read before the button; the risk was on the page Budget
     expect(tab.get_by_role("listitem")).to_have_text(["sex × age"])
     expect(tab.get_by_text("uses ρ = 0.4 of 0.4; 0 is left afterwards.")).to_be_visible()
     expect(guess).to_contain_text("is right in at most 67.3 %")
     # its check was read, without a warning: one line, labelled as confidential
     expect(tab.get_by_text("For you alone: All 600 rows count.")).to_be_visible()
     expect(tab.get_by_text("do not publish these lines")).to_be_hidden()
-    expect(tab.get_by_text("Budget that was used cannot be given back")).to_be_visible()
+    expect(tab.get_by_text("No release can be taken back")).to_be_visible()
     expect(tab.get_by_label("Title, like")).to_have_value("Counts by sex and age")
     expect(tab.get_by_text("Go on to the next page")).to_have_count(0)  # the last step
     tab.get_by_role("button", name="Release", exact=True).dblclick()

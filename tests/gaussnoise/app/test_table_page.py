@@ -63,16 +63,16 @@ def test_a_check_says_in_sentences_how_many_rows_count():
 
     numbers = [*map(str, range(1500))]
     assert said(numbers) == ["All 1,500 rows count.", "all rows fit the schema"]
-    more = ["2 are more rows of the same persons."]
+    more = ["2 rows are of persons who are counted already."]
     assert said([*numbers, "7", "8", None]) == [
         "1,500 of 1,503 rows count.",
-        "1 has no resident no.",
+        "1 row has no value in “resident no”.",
         *more,
     ]
-    assert said([*numbers, *[None] * 1500])[1] == "1,500 have no resident no."
+    assert said([*numbers, *[None] * 1500])[1] == "1,500 rows have no value in “resident no”."
     one = said(["a", "a"])
     assert one[0] == "1 of 2 rows count."
-    assert one[2] == "1 is one more row of the same person."
+    assert one[2] == "1 row is a second one of a person."
     # rows that do not fit for several reasons are listed
     assert said([None, "b"], "FX") == [
         "0 of 2 rows count.",

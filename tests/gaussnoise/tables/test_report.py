@@ -479,7 +479,7 @@ def test_the_head_of_a_page_is_for_citizens_and_the_risk_stands_below_the_tables
     table = gn.Attribute("sex", ["F", "M"])
     schema = gn.Schema([table], about=gn.About(publisher="Town <X>", unit="residents"))
     text = release_page(gn.plan(schema, ["sex"], gn.zCDP(0.1)).release(people()))
-    first = r"can only guess .* right in at most .* \(.* 50 %\)\. In the worst case, a reader"
+    first = r"A guess .* right in at most .* of cases \(.* 50 %\)\. In the worst case, a reader"
     assert re.search(first, part_of(text, "privacy"))
     head = head_of(text)
     assert "1 table about sex, published by Town <X>. Noise was added to each number on" in head
