@@ -309,6 +309,19 @@ def test_pairs_prove_less_where_records_do_not_always_differ():
     assert exact < noise.gamma_lower
 
 
+@pytest.mark.parametrize("of", [lambda x: x, np.rint], ids=["digits", "integers"])
+def test_what_all_categories_have_in_common_proves_nothing(of):
+    """In W'W, its rounding would pass for directions on which the queries do not depend."""
+    rng = np.random.default_rng(5)
+    domain = gn.Products([gn.Base(5000 + of(3 * rng.normal(size=(3, 40))))], [(0,)])
+    noise = gn.optimal_noise(domain)
+    (few,) = [w[:0] for w in noise.certificate.pairs]
+    for pairs in (*noise.certificate.pairs, few):
+        witness = replace(noise.certificate, pairs=(pairs,))
+        exact = fidelity(replace(noise, certificate=witness))
+        assert exact * (1 - 1e-7) < witness.lower_bound() <= exact
+
+
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_weights_of_pairs_that_prove_nothing_are_refused(neighbors):
     domain = gn.Products([P(6), P(5), Id(3)], [(0,), (1, 2)])
