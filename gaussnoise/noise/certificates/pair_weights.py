@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from domains.floats import EPS, Array
 from domains.tables.bases import AbstractBase
 
-from ...solvers.tables.alone import centered
+from ...solvers.tables.alone import differences
 
 NO_PAIRS: NDArray[np.uint16] = np.zeros(0, dtype=np.uint16)
 # Stored weights are whole numbers up to this one, for any such weights prove a bound: rounding
@@ -41,7 +41,7 @@ def pair_trace(
     n = bases[0].size
     gram = np.zeros((n, n))
     for base, weight in zip(bases, weights, strict=True):
-        gram += weight * centered(base.gram())  # C does not see what all categories have in common
+        gram += weight * differences(base)  # C does not see what all categories have in common
     values, axes = np.linalg.eigh(gram)
     root = axes * np.sqrt(np.where(values > _THIN * values[-1], values, 0.0))
     edges = np.zeros((n, n))

@@ -17,6 +17,7 @@ from domains.tables.bases import AbstractBase
 
 from ...numerics.norms import dual_power
 from ...numerics.rounding import CANCELLATION
+from ...solvers.tables.alone import differences
 from ...solvers.tables.orbits import Type
 from ...solvers.tables.strategies import is_exchangeable
 from ...solvers.tables.workload import Table, Workload
@@ -671,9 +672,10 @@ def _class_sides(
         basis[:, 1:] = basis[:, 1:] @ _reflection(within)
     sides = []
     for base in bases:
-        moved = basis.T @ (root[:, None] * base.gram() * root) @ basis
-        inner = (moved[1:, 1:] + moved[1:, 1:].T) / 2
-        sides.append(_Side(float(moved[0, 0]), moved[1:, 0], inner, lead=lead))
+        own, *cross = basis.T @ (root * (base.gram() @ (root * basis[:, 0])))
+        # other directions than √λ see differences only
+        inner = basis[:, 1:].T @ (root[:, None] * differences(base) * root) @ basis[:, 1:]
+        sides.append(_Side(float(own), np.array(cross), (inner + inner.T) / 2, lead=lead))
     return sides
 
 

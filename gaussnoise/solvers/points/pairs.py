@@ -57,7 +57,8 @@ class PairFidelity(Fidelity):
         return laplacian_factor(weights, self.rows, len(scaled)) @ scaled
 
     def _lengths(self, coordinates: Array) -> Array:
-        return differences(coordinates @ coordinates.T, self.rows)
+        # of points that are nearly the same, rounding may make the squared distance negative
+        return np.maximum(differences(coordinates @ coordinates.T, self.rows), 0.0)
 
     def curvature(self, now: Evaluation, x: Array) -> "PairCurvature":
         """Return minus the Hessian of the dual objective at x = (λ, ω), or λ alone if p = 2."""

@@ -7,6 +7,7 @@ the problem of the differences of listed points, which is solved on all pairs at
 import numpy as np
 
 from domains.floats import Array
+from domains.tables.bases import AbstractBase
 
 from ...numerics.span import span
 from ..design import MAX_STEPS
@@ -21,15 +22,29 @@ _FEW, _LIKE = 128, 1 / 4
 # The share of the first weights that is spread over all pairs: none may be zero.
 _FRESH_SHARE = 0.02
 _SINGULAR = 1e-10
+_EXACT = (
+    2.0**40
+)  # entries below it have a fraction, if numbers have one: none passes for an integer
 _ALIKE = 1e-12  # categories whose answers differ by less, relative to the largest, are one point
 # Columns are on a sphere. If answers differ in few directions, it is large, and contrasts then lose
 # digits; this is its largest squared radius, as a multiple of the longest squared difference.
 _LARGEST_SPHERE = 64.0
 
 
-def centered(gram: Array) -> Array:
+def differences(base: AbstractBase) -> Array:
     """Return the Gram matrix of the queries minus their values at the first category."""
-    return gram - gram[:1] - gram[:, :1] + gram[0, 0]  # integers stay exact
+    gram = base.gram()
+    if (gram == np.rint(gram)).all() and np.abs(gram).max() < _EXACT:
+        return _centered(gram)  # integers stay exact
+    # digits that a large common value takes from W'W would pass for directions that W has not
+    W = base.toarray()
+    W = W - W[:, :1]
+    return W.T @ W
+
+
+def _centered(gram: Array) -> Array:
+    """Return :func:`differences` from the Gram matrix of the queries."""
+    return gram - gram[:1] - gram[:, :1] + gram[0, 0]
 
 
 def best_differences(gram: Array) -> tuple[Array, Array]:
@@ -38,7 +53,7 @@ def best_differences(gram: Array) -> tuple[Array, Array]:
     ``gram``, shape (n, n), is that of the queries. X has equal diagonal entries. The weights, shape
     (n, n), symmetric with a zero diagonal, prove that no other X is much better.
     """
-    n, own = len(gram), centered(gram)
+    n, own = len(gram), _centered(gram)
     apart = _distances(own)
     # the first category with the same answers to all queries stands for all such categories
     first, place = np.unique((apart <= _ALIKE * apart.max()).argmax(axis=1), return_inverse=True)

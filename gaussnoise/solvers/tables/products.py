@@ -43,6 +43,7 @@ _TOLERANCE = 1e-7  # gap of a one-attribute problem: far below the loss by the p
 _LOOSE = 1e-3  # gap of the tables' weights while the attributes still change
 _STILL = 1e-4  # largest relative change of any μ at the fixed point
 _MOST_ROUNDS = 25
+_MOST_MIXED = 16  # most solutions of attributes alone that have several bases, p > 2
 _MOST_SOLVED = 1200  # number of categories that take half a minute
 # Limits of Gram matrices, so that products and differences keep digits.
 _SMALLEST, _LARGEST = 1e-90, 1e90
@@ -150,23 +151,51 @@ def product_noise(
                 penalties[k] = penalty
                 strategies[k], cells[k] = one_attribute(gram + penalty, bits)
             workload = workload.measured_by(tuple(strategies))
-    if apart:
-        noise = table_noise(workload, p, replaced=True, tol=_LOOSE, watch=Watch(None))
-        slopes = _derivatives(workload, p, noise, replaced=True)
     summed = {
         k: np.tensordot(slopes[k][0] / max(slopes[k][0]), np.stack(grams[k]), axes=1)
-        for k in [*solved, *apart]
+        for k in solved
         if slopes[k][0].any()
     }
-    pairs, strategies = {}, list(workload.strategies)
+    pairs: dict[int, Array] = {}
     with interrupts_pass():
-        for k in apart:
-            if k in summed:
-                X, pairs[k] = best_differences(summed.pop(k))
-                strategies[k] = _strategy(X, bits)
-    workload = workload.measured_by(tuple(strategies))
+        if apart:
+            workload, pairs = _apart(workload, p, {k: np.stack(grams[k]) for k in apart}, bits)
     noise = table_noise(workload, p, replaced=replaced, tol=tol, watch=watch)
     return ProductNoise(workload, tuple(cells), noise, rounds, summed, bits, pairs)
+
+
+def _apart(
+    workload: Workload, p: float, grams: Mapping[int, Array], bits: int
+) -> tuple[Workload, dict[int, Array]]:
+    """Return the workload with the best strategies of these classes, and weights of pairs.
+
+    No table has attributes of these classes beside others; ``grams`` are those of their bases.
+    """
+    # For p > 2, a base has the more weight the larger its error is, which depends on the strategy.
+    # Each strategy is for the mean of the weights so far: the last ones alone would not settle.
+    mixing = p > 2 and any(len(bases) > 1 for bases in grams.values())
+    mixed: dict[int, Array] = {}
+    best, found = math.inf, (workload, {})
+    for step in range(_MOST_MIXED if mixing else 1):
+        noise = table_noise(workload, p, replaced=True, tol=_LOOSE, watch=Watch(None))
+        slopes = _derivatives(workload, p, noise, replaced=True)
+        strategies, pairs = list(workload.strategies), {}
+        for k, bases in grams.items():
+            weights = slopes[k][0]
+            if not weights.any():  # all tables with the attribute are exact
+                continue
+            weights = weights / (weights @ np.trace(bases, axis1=1, axis2=2))
+            before = mixed.get(k, weights)
+            mixed[k] = before + (weights - before) / max(step + 1, 2)
+            gram = np.tensordot(mixed[k] / max(mixed[k]), bases, axes=1)
+            X, pairs[k] = best_differences(gram)
+            strategies[k] = _strategy(X, bits)
+        workload = workload.measured_by(tuple(strategies))
+        error = _replaced_error(workload, p) if mixing else 0.0
+        if error >= best * (1 - _EARNED):
+            break
+        best, found = error, (workload, pairs)
+    return found
 
 
 def paired(single: ProductNoise, p: float, *, tol: float, watch: Watch) -> ProductNoise:

@@ -114,3 +114,10 @@ def test_moments_of_a_wide_spectrum_are_found_without_squaring():
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     squared = np.sqrt(np.abs(np.linalg.eigvalsh(pairs._squares(weights, X))))
     assert np.abs(np.sort(squared) / expected - 1).max() > 1e-3  # a negative control
+
+
+def test_points_that_are_nearly_the_same_are_not_less_than_nothing_apart():
+    """Rounding makes some of these squared lengths negative, and powers of them would be NaN."""
+    for apart in np.random.default_rng(0).uniform(0, 1e-10, 50):
+        pairs = PairFidelity(np.array([[0.0], [apart], [1.0]]), 2, False, None)
+        assert pairs.at(np.array([0.2, 0.3, 0.5]), np.ones(1)).lengths.min() >= 0
