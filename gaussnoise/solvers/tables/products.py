@@ -12,7 +12,7 @@ tables.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -44,6 +44,9 @@ _LOOSE = 1e-3  # gap of the tables' weights while the attributes still change
 _STILL = 1e-4  # largest relative change of any μ at the fixed point
 _MOST_ROUNDS = 25
 _MOST_MIXED = 16  # most solutions of attributes alone that have several bases, p > 2
+# Largest share of the total that a strategy gives to a category, as a multiple of 1/n. A larger
+# share cancels against contrasts, and the total of released counts would be rounded too much.
+_MOST_SHARE = 8.0
 _MOST_SOLVED = 1200  # number of categories that take half a minute
 # Limits of Gram matrices, so that products and differences keep digits.
 _SMALLEST, _LARGEST = 1e-90, 1e90
@@ -93,13 +96,21 @@ class ProductNoise:
 
 
 def product_noise(
-    workload: Workload, p: float, *, replaced: bool, tol: float, watch: Watch
+    workload: Workload,
+    p: float,
+    *,
+    replaced: bool,
+    tol: float,
+    watch: Watch,
+    joined: Collection[int] = (),
 ) -> ProductNoise:
     """Return the best strategies of all classes of attributes, and the noise of the tables.
 
     A strategy is the matrix that is measured of one attribute. Strategies and their dual weights
-    are found by a fixed point, then the noise is computed.
+    are found by a fixed point, then the noise is computed. Classes in ``joined`` are solved as if
+    they were in tables with others.
     """
+    first = workload
     asked = {
         k: bases
         for k, bases in enumerate(workload.bases)
@@ -119,7 +130,7 @@ def product_noise(
         if len(workload.residuals) and not all(map(is_exchangeable, matrices))
     ]
     # where only differences count, attributes without others in their tables have a problem each
-    apart = [k for k in solved if replaced and k in workload.alone]
+    apart = [k for k in solved if replaced and k in workload.alone and k not in joined]
     solved = [k for k in solved if k not in apart]
     cells = [np.full(strategy.size, 1 / strategy.size) for strategy in workload.strategies]
     bits = contrast_bits(workload, [*solved, *apart])
@@ -160,6 +171,12 @@ def product_noise(
     with interrupts_pass():
         if apart:
             workload, pairs = _apart(workload, p, {k: np.stack(grams[k]) for k in apart}, bits)
+    shares = {k: workload.strategies[k].profile * workload.strategies[k].size for k in pairs}
+    if uneven := [k for k, share in shares.items() if np.abs(share).max() > _MOST_SHARE]:
+        again = product_noise(
+            first, p, replaced=replaced, tol=tol, watch=watch, joined=[*joined, *uneven]
+        )
+        return replace(again, pairs=pairs | again.pairs)
     noise = table_noise(workload, p, replaced=replaced, tol=tol, watch=watch)
     return ProductNoise(workload, tuple(cells), noise, rounds, summed, bits, pairs)
 
