@@ -138,7 +138,7 @@ def _one(state: State, schema: Schema, wanted: list[Wanted]) -> None:
 
         def show() -> None:
             names = tuple(name for name, box in boxes.items() if box.value)
-            new.text = f"One table, with all its totals: {_title(schema, names)}" if names else ""
+            new.text = f"One table: {_title(schema, names)}" if names else ""
 
         def add() -> None:
             ticked = {
