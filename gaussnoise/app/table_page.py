@@ -288,11 +288,10 @@ def _columns(state: State, schema: Schema, at: int | None) -> None:
             rare = " A rare value would tell readers that a person has it."
             with ui.element("div").classes("mine"):
                 words(
-                    f"{len(reasons)} of {len(schema.names)} columns wait for your answer. Would all "
-                    "know what a line lists without your file, like the districts of a town "
-                    "(*public knowledge*)? Then confirm it. Leave out columns that you do not need."
-                    + rare
-                    * any(map(rare_in, reasons.values()))
+                    f"{len(reasons)} of {len(schema.names)} columns wait for your answer. Would "
+                    "all know what a line lists without your file, like the districts of a "
+                    "town (*public knowledge*)? Then confirm it. Leave out columns that you do "
+                    "not need." + rare * any(map(rare_in, reasons.values()))
                 )
             ui.linear_progress(done / len(schema.names), show_value=False).props(
                 'aria-label="Columns confirmed"'

@@ -176,7 +176,7 @@ def product_noise(
         again = product_noise(
             first, p, replaced=replaced, tol=tol, watch=watch, joined=[*joined, *uneven]
         )
-        return replace(again, pairs=pairs | again.pairs)
+        return replace(again, pairs={**pairs, **again.pairs})
     noise = table_noise(workload, p, replaced=replaced, tol=tol, watch=watch)
     return ProductNoise(workload, tuple(cells), noise, rounds, summed, bits, pairs)
 
