@@ -138,7 +138,7 @@ def test_images_of_lq_balls_in_40_dimensions(eigh, q, gap):
 
 @pytest.mark.parametrize(("count", "dim", "gap"), [(200, 10, 0.05), (100, 12, 0.06)])
 def test_triples_of_signs_close_most_of_what_the_relaxation_leaves(count, dim, gap, monkeypatch):
-    """Expected: gaps of 3.4 and 4.6 %, where the relaxation leaves 13.9 and 9.9 %."""
+    """Expected: gaps of 3.4 and 4.6 %, where signs without triples leave 13.9 and 8 to 10 %."""
     K = gn.Zonotope(generators(count, dim))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -146,7 +146,7 @@ def test_triples_of_signs_close_most_of_what_the_relaxation_leaves(count, dim, g
         monkeypatch.setattr(squared_norm, "_by_triples", lambda G: math.inf)
         wide = gn.gamma(K)
     print(f"\n{count} generators in R^{dim}: {taken:.3g} s, gap {narrow.gap:.1%}, {wide.gap:.1%}")
-    assert narrow.gap < gap < 0.7 * wide.gap
+    assert narrow.gap < min(gap, 0.7 * wide.gap)
 
 
 @pytest.mark.parametrize("problem", [gn.gamma, gn.optimal_noise])
