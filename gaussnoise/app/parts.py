@@ -74,7 +74,7 @@ _ROW = re.compile(r"\S {2,}\S.* {2,}\S")  # three columns; two are a name and a 
 # in a check of rows: its number of rows and its warnings, and what begins a list of values
 _FIRST = re.compile(r"^(?:All [\d,]+ rows count|[\d,]+ (?:of|rows?)\b|WARNING: ).*", re.MULTILINE)
 _LISTS = re.compile(r"^counted (?:as|in) .*:$", re.MULTILINE)
-# parts open at once: while one opens slowly, what is below moves away from under a click
+# parts open at once: a slow opening moves the buttons below away from a click
 ui.expansion.default_props(":duration=0")
 # in the page until the browser has drawn it; on a slow machine, it would be white meanwhile
 _WAIT = '<p class="wait">One moment …</p>'
