@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from functools import cache
 from itertools import takewhile
@@ -47,6 +47,15 @@ def printable(text: str) -> str:
 def capital(text: str) -> str:
     """Return a text with its first letter as a capital letter."""
     return text[:1].upper() + text[1:]
+
+
+def and_text(names: Sequence[str]) -> str:
+    """Return names as a sentence lists them.
+
+    >>> and_text(["sex"]), and_text(["sex", "age"]), and_text(["sex", "age", "town"])
+    ('sex', 'sex and age', 'sex, age and town')
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def nearest(name: object, known: Iterable[object], least: float = 0.6) -> object | None:

@@ -16,7 +16,7 @@ from ..tables.planning.noun import noun_of
 from ..tables.release.formats import FORMATS
 from ..tables.release.report.numbers import titles_of
 from ..tables.schema.planned import load_options, load_plan
-from ..text import capital, number_of
+from ..text import and_text, capital, number_of
 from .jobs import Job
 from .keep import Wish, cells, commands, notebook, script
 from .ledger_page import begin_ledger
@@ -166,14 +166,10 @@ def title_of(planned: Plan) -> str:
     groups = [a.title or a.name for a in own if not a.is_summed]
     numbers = [a.title or a.name for a in own if a.is_summed]
     noun = noun_of(planned)
-    parts = [f"{'counts' if noun == 'rows' else noun} by {_listed(groups)}"] * bool(groups)
-    parts += [f"mean{'s' * (len(numbers) > 1)} of {_listed(numbers)}"] * bool(numbers)
+    parts = [f"{'counts' if noun == 'rows' else noun} by {and_text(groups)}"] * bool(groups)
+    parts += [f"mean{'s' * (len(numbers) > 1)} of {and_text(numbers)}"] * bool(numbers)
     title = capital("; ".join(parts))
     return title if len(title) <= _LONGEST else ""
-
-
-def _listed(names: list[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def without_unit(planned: Plan) -> list[str]:

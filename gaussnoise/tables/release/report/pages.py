@@ -14,7 +14,7 @@ from ....files.disk import SIGNATURE, check_parent, file_digest, read_json, save
 from ....privacy.definitions import zCDP
 from ....privacy.per_record import holds_text
 from ....privacy.testing import most_posterior
-from ....text import SHOWN_DELTA, versions
+from ....text import SHOWN_DELTA, and_text, versions
 from ...planning.facts import (
     CLOSED,
     Facts,
@@ -354,7 +354,7 @@ def named(names: Sequence[str]) -> str:
     more = len(names) - len(some)
     if more > 0:
         return f"{', '.join(some)} and {counted(more, 'more attribute')}"
-    return " and ".join([", ".join(some[:-1]), some[-1]] if len(some) > 1 else some)
+    return and_text(some)
 
 
 def stored_facts(release: AbstractRelease) -> dict[str, object] | None:

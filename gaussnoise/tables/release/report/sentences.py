@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ....text import and_text
 from ..marks import MARKS, marks_of
 from .render import digits_of, number, shown
 
@@ -93,8 +94,7 @@ def _left_out(names: Sequence[str], noun: str) -> str:
         return ""
     if len(names) > _MOST_LEFT:
         return f" {len(names):,} other groups have too few {noun} to be compared."
-    listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-    return f" Too few {noun} to be compared: {listed}."
+    return f" Too few {noun} to be compared: {and_text(names)}."
 
 
 def range_text(estimate: float, low: float, high: float, deviation: float, kind: str = "") -> str:
