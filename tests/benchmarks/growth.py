@@ -39,6 +39,21 @@ def running_totals(n):
     return elapsed(lambda: gn.optimal_noise(gn.streams.prefix_sums(n), 2, neighbors="add-remove"))
 
 
+def decayed(n):
+    sums = gn.streams.decayed_sums(n, 0.99)
+    return elapsed(lambda: gn.optimal_noise(sums, np.inf, neighbors="add-remove"))
+
+
+def momentum(n):
+    sums = gn.streams.momentum(n, 0.9)
+    return elapsed(lambda: gn.optimal_noise(sums, np.inf, neighbors="add-remove"))
+
+
+def exchanged(k):
+    schema = gn.Schema([gn.Attribute("a", range(k), base="prefix")])
+    return elapsed(lambda: gn.plan(schema, 1, gn.zCDP(1.0), neighbors="replace"))
+
+
 def points(n):
     cloud = gn.FiniteSet(np.random.default_rng(0).normal(size=(n, 50)))
     return elapsed(lambda: gn.optimal_noise(cloud, 2, neighbors="add-remove"))
@@ -89,8 +104,11 @@ def width(k):
 
 LINES = {
     "noise for running totals of n ticks": (running_totals, [10**3, 10**4, 10**5]),
+    "largest error of n ticks, decayed sums": (decayed, [10**2, 2 * 10**3, 10**4]),
+    "largest error of n ticks, momentum": (momentum, [10**2, 2 * 10**3, 10**4]),
     "noise for n points in 50 dimensions": (points, [10**3, 10**4, 10**5]),
     "noise for differences of n points in 20 dimensions": (differences, [10**2, 10**3, 10**4]),
+    "plan of running totals of n categories, rows exchanged": (exchanged, [32, 128, 512]),
     "plan of all 3-way tables of n attributes": (plan, [10, 20, 50, 100]),
     "release of 15 tables of n cells in all": (release, [10**4, 10**5, 10**6]),
     "n rows of Parquet counted for 15 tables": (rows, [10**4, 10**5, 10**6, 10**7]),
@@ -113,9 +131,12 @@ def main(names):
 
 
 def draw(found):
-    """A panel for each line, all on one scale of time, beside growth in proportion to n."""
-    figure = new_figure(10, 5.6)
-    panels = figure.subplots(2, 4, sharey=True).ravel()
+    """A panel for each line, all on one scale of time, beside growth in proportion to n.
+
+    The exponent is that of growth between the two largest sizes.
+    """
+    figure = new_figure(12, 5.8)
+    panels = figure.subplots(2, 5, sharey=True).ravel()
     for axes, name in itertools.zip_longest(panels, [n for n in LINES if n in found]):
         if name is None:
             axes.set_axis_off()
@@ -124,9 +145,12 @@ def draw(found):
         axes.loglog(n, times[-1] * n / n[-1], ":", color=THEIRS)
         axes.loglog(n, times, "o-", color=OURS)
         axes.set_title("\n".join(textwrap.wrap(name, 26)), fontsize=9)
+        exponent = np.log(times[-1] / times[-2]) / np.log(n[-1] / n[-2])
+        axes.text(0.05, 0.9, f"$n^{{{exponent:.1f}}}$", transform=axes.transAxes)
         axes.set_xlabel("n")
+        axes.xaxis.set_minor_formatter("")
         axes.grid(visible=True, which="major", alpha=0.3)
-    for axes in panels[::4]:
+    for axes in panels[::5]:
         axes.set_ylabel("eigendecompositions")
     figure.savefig(FOLDER / "growth.png", dpi=110)
 
