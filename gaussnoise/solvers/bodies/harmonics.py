@@ -394,7 +394,7 @@ def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
 
 
 def _largest_difference(d: int, k: int, shares: Mapping[int, float]) -> tuple[float, float]:
-    """Return a bound on the largest ``2 Σ_j shares_j (1 − P_j(t))``, k even, and about its t."""
+    """Return (upper bound, nearly best t) for ``max_t 2 Σ_j shares_j (1 − P_j(t))``, k even."""
     if d == 1:
         return 0.0, 1.0
     # In Bernstein form over u = t², the largest coefficient is a bound, and the first and the last

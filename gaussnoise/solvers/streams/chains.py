@@ -84,7 +84,7 @@ def _backward(chain: Chain) -> list[Array]:
 
 
 def _ends(forward: list[Array], backward: list[Array], m: int) -> Array:
-    """Return, at (i, j), a sum over sets with tick i and, m ticks later in the set, tick j."""
+    """Return, for (i, j), the weight of beginnings up to i and of ends from j, m places later."""
     # a beginning up to i times an end from j on; the steps between them are left out
     return np.stack(forward[: len(forward) - m]).T @ np.stack(backward[: len(forward) - m][::-1])
 

@@ -265,7 +265,7 @@ class _Monomials:
 
     @cached_property
     def _second(self) -> tuple[Indices, Indices, Indices, Indices, int]:
-        """Second derivatives: monomial, both variables, index of the rest; and how many rests."""
+        """Second derivatives: monomials, two variables, index of the rest; number of rests."""
         parts = []
         for a, b in itertools.permutations(range(self.degree), 2):
             rows = np.flatnonzero((self.table[:, [a, b]] < self.count).all(axis=1))
