@@ -601,7 +601,7 @@ class _Group:
         return reduce(np.multiply.outer, (self._couplings(T, i) for i, _ in T), np.ones(()))
 
     def _summed(self, T: Parts, U: Parts, V: Parts, w: Array) -> Array:
-        """Return ``Σ w Π_i f_i`` over the axes of T in neither U nor V; f_i couples i to both."""
+        """Return ``Σ w Π_i f_i`` over axes of T not in U or V; f_i: product of both couplings."""
         operands: list = [w, list(range(len(T)))]
         for axis, (i, _) in enumerate(T):
             operands += [self._couplings(U, i) * self._couplings(V, i), [axis]]

@@ -68,7 +68,7 @@ class Chain:
 
 
 def _forward(chain: Chain) -> list[Array]:
-    """Return, for a < k, the weights of beginnings with k − 1 − a ticks to follow, by last tick."""
+    """Return, for a < k, the weight of beginnings by last tick, before k − 1 − a more ticks."""
     found = [chain.start[0]]
     for start in chain.start[1:]:
         found.append(found[-1] @ chain.steps + start)
