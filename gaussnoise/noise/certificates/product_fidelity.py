@@ -198,7 +198,7 @@ class Blocks:
         self.apart = math.fsum(self._apart(k, tables) for k in self.paired)
 
     def _apart(self, k: int, tables: list[tuple[Table, float]]) -> float:
-        """Return the trace of the root for class k, whose attributes share no table with others.
+        """Return the trace of the root for class k, whose tables have one attribute each.
 
         In a random pair of records, the values of such an attribute are independent of all others,
         and so are the changes of its tables' answers: with mean zero, they are uncorrelated with

@@ -333,7 +333,7 @@ class _Monomials:
         return max(value, math.fsum(splits)), y, doubts, work
 
     def _convex(self, coefficients: Array, low: Array, free: Indices) -> tuple[float, Array, Array]:
-        """Return a lower bound on the sum q, the y that attains it, and its gap to q by class."""
+        """Return a lower bound on the sum q, a y near its minimum, and the gap at y by class."""
         # q(y) − ½ Σ d_k y_k (1 − y_k) is convex and nowhere above q if d = Σ d_M with
         # M + diag(d_M) ⪰ 0 for all matrices M, the coefficients of the second derivative of q
         bend = np.zeros(self.count)
