@@ -291,7 +291,7 @@ class Kronecker(AbstractDomain):
 
     @cached_property
     def _pieces(self) -> AbstractDomain | None:
-        """The hull of the sets {x ⊗ y : y in L} over the points x of a listed factor, or None."""
+        """The hull of the sets x ⊗ L for points x of a listed factor, L the other one; or None."""
         k, m = self.left.dim, self.right.dim
         left, right = points_of(self.left), points_of(self.right)
         if left is not None and _are_few(left, k * m**2):

@@ -402,7 +402,7 @@ def _majorant(G: Array, body: _Body, y: Array) -> tuple[float, Array]:
 def _dual(
     G: Array, body: _Body, start: Array | None = None, most: int = _MOST_STEPS
 ) -> tuple[Array, Array]:
-    """Return weights y that nearly give the best bound on sup ‖Gx‖², and the relaxation's U."""
+    """Return nearly the best dual weights y for sup ‖Gx‖², and the U that gives them."""
     r, n = G.shape
     k = min(r, math.isqrt(2 * n) + 1)
     live = G.any(axis=0)

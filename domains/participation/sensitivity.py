@@ -79,7 +79,7 @@ def _total_bound(who: Apart, own: Array, between: Array) -> float:
 
 
 def _common_factor(who: Apart, between: Array) -> Array:
-    """Return v >= 0 for which v_i v_j is near the entry of ``between`` for ticks that meet."""
+    """Return v >= 0 with v_i v_j near ``between`` at pairs (i, j) that one person may occupy."""
     meet = 1.0 * who.meet()
     v = np.full(len(between), np.sqrt((between * meet).sum() / max(meet.sum(), 1.0)))
     for _ in range(_FITS):  # least squares, one row at a time, with the others as they were

@@ -197,7 +197,7 @@ class ColumnForm:
                 self._purposes[name] = ui.button(name, on_click=handled(choose)).props("no-caps")
 
     def _draw_codes(self) -> None:
-        """Draw the question whether proposed codes are no answer, if there are any."""
+        """Ask whether codes that the draft found, like 999, mean no answer, if this is open."""
         codes, rest = codes_in(self._reason)
         if not codes or {*codes.split(", ")} <= {*(self._missing.value or "").split(", ")}:
             return
@@ -227,7 +227,7 @@ class ColumnForm:
                 ui.button(said, on_click=handled(choose)).props("outline")
 
     def _listen(self) -> None:
-        """Let each field react to others, and show what the beginning needs."""
+        """Make fields react to changes of one another, and show hints for their first values."""
         self._text.validation = functools.partial(self._problem, False)
         self._names.validation = functools.partial(self._problem, True)
         self._kind.on_value_change(self._change_kind)
@@ -256,7 +256,7 @@ class ColumnForm:
         self._names.validate()
 
     def _problem(self, about_names: bool, _: object) -> str | None:
-        """Return the mistake in the names, or in all else; None without one or without values."""
+        """Return a mistake in the names if ``about_names``, else in the rest; None without one."""
         if not (self._text.value or "").strip():
             return None
         try:
@@ -299,7 +299,7 @@ class ColumnForm:
         self._show_names(is_edges, self._days(proposed_names(text)) if is_edges else "")
 
     def _show_in_order(self, names: Sequence[str]) -> None:
-        """Show names of intervals; those of ages with the youngest first, against birth dates."""
+        """Show names in the order of intervals; names of ages reversed, the youngest first."""
         self._youngest_first = bool(ages_in(names))
         self._has_names = bool(names) or not self._is_dated  # dates are first made groups of ages
         order = "in their order: under 18, then 18 to 39"

@@ -141,7 +141,7 @@ def frame(state: State, page: str, heading: str) -> Iterator[None]:
 
 
 def more(title: str) -> ui.expansion:
-    """Return a closed part of the page, for texts that few users need."""
+    """Return a part of the page that a click opens, for texts that few users need."""
     return ui.expansion(title).props("dense").classes("w-full")
 
 

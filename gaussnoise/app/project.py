@@ -96,7 +96,7 @@ class Project:
         return self._with(f"{STREAMS}/*/stream.json")
 
     def _with(self, record: str) -> list[str]:
-        """Return the names of folders that have the file of the pattern ``record``, newest last."""
+        """Return the names of folders with a file that matches ``record``, the newest file last."""
         own = [path for path in self.folder.glob(record) if self._is_inside(path)]
         return [path.parent.name for path in sorted(own, key=lambda p: p.stat().st_mtime_ns)]
 

@@ -52,7 +52,7 @@ def rare_in(reason: str) -> str:
 
 
 def _found(pattern: str, reason: str) -> list[str]:
-    """Return the groups of the first match that is not in a quoted text of the data, or [""]."""
+    """Return the groups of the first match of ``pattern`` outside quoted data; [""] if none."""
     # quoted texts come first in the pattern, so that the search steps over them
     matches = re.finditer(rf"{_QUOTED}|{pattern}", reason)
     return next(([x or "" for x in m.groups()] for m in matches if m[1] is not None), [""])

@@ -226,7 +226,7 @@ class SchemaFile:
 
     @property
     def _content(self) -> dict[str, Any]:
-        """The content of the file; empty if it is no TOML, which is refused when it is kept."""
+        """The content of the file as a mapping; empty if the file is not valid TOML."""
         try:
             return tomllib.loads(self.text)
         except (ValueError, RecursionError):
@@ -245,9 +245,9 @@ class SchemaFile:
 
     @property
     def _shows_marks(self) -> bool:
-        """Whether there are attributes, each is a part, and no comment near them stands apart.
+        """Whether every attribute is a part of the file, and no comment near one is separate.
 
-        A person who edits the file can write it so that marks are not seen here.
+        Else, a comment that marks a column as not confirmed may be overlooked.
         """
         parts = [part for part in self.parts if part.text]
         own = [part.table == "attributes" for part in parts]
@@ -287,7 +287,7 @@ def _without_groups(attribute: Attribute) -> Attribute:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines of a TOML text, without their ends: U+2028 is none."""
+    """Return the lines of a TOML text; only LF and CRLF end a line, and are removed."""
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
 
 

@@ -18,7 +18,7 @@ from .project import SCHEMA, Project
 
 
 class _Counted(NamedTuple):
-    """The columns, schema and plan (as text), and files on which a release's rows depend."""
+    """All that a release's counted rows depend on: columns, schema and plan as text, and files."""
 
     columns: frozenset[str]
     stated: str

@@ -215,7 +215,7 @@ def found_or_stated(
 
 
 def _elsewhere(state: State, schema: Schema | None) -> None:
-    """Draw the choice of another folder whose columns are taken, if there is any below."""
+    """Draw a form to take columns from another schema file or published folder, if there is one."""
     names = state.project.other_schemas()
     if not names:
         return

@@ -145,8 +145,9 @@ class TradeOff:
         return float(spectrum.max()) * math.sqrt(values.max())
 
     def neighbor(self, error: float, spectrum: Array, counts: Array) -> float:
-        """Return a lower bound on the largest ‖sd‖_p among the neighbours of a data set where it is
-        ``error``.
+        """Return a lower bound on the largest ‖sd‖_p on any neighbour of a data set.
+
+        On the data set, ‖sd‖_p is ``error``.
 
         ``spectrum`` and ``counts`` are the eigenvalues σ of the proof, and the multiplicity of
         each.

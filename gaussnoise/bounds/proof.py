@@ -84,7 +84,7 @@ def proof_of(domain: AbstractDomain, moves: AbstractDomain, p: float, tol: float
 
 
 def _table_proof(moves: Array, tables: NDArray[np.intp], p: float, tol: float) -> Proof:
-    """Return a proof of a lower bound on ``√(max_w γ_w(±moves)²)``, ``‖w‖_{s*} <= 1``, p > 2."""
+    """Return a proof of a lower bound for p > 2, by weights w that are equal within each table."""
     # w is the same within a table, s* = p/(p − 2). γ_w(S), the largest tr((W^½ C W^½)^½)
     # over second moments C on S, is at most √tr(WM) for every M that covers S; the largest √tr(WM)
     # over w is the error of M in the norm of the tables.

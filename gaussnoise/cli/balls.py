@@ -24,7 +24,7 @@ _ROUNDS = 3  # corrections by doubles, each of which gains the digits that the n
 
 
 class Balls(Answer):
-    """A saved answer with too many points for checks in integers: the checks compute in balls."""
+    """A saved answer with too many points for checks in integers; they use interval arithmetic."""
 
     def __init__(self, path: Path) -> None:
         ctx.prec = _BITS

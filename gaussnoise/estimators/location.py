@@ -191,7 +191,7 @@ class Search:
         return self._part(self.amount, self.dim), self._part(self.delta, self.dim)
 
     def _needed_lead(self, n: int) -> float:
-        """Return by how many of n records, on average, the bin of the mean must lead."""
+        """Return the lead, in expected records of n, that the mean's bin needs over wrong bins."""
         # Hoeffding's inequality for a difference of two counts: with probability at most
         # exp(−t²/2n) = β/4 it is below its mean by t. For "variance", one such event covers all
         # wrong bins together. For "gaussian", one wrong bin may be just further away than 2

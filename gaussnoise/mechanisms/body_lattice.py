@@ -215,8 +215,7 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         return cls(**shared, bits=bits, query=query)
 
     def sums(self, records: NDArray, on_outside: str) -> list[int]:
-        """Return the exact integer sum of records, shape (n, d), whitened and rounded: Q of the
-        class.
+        """Return Q of the class: the exact integer sum of whitened, rounded records, shape (n, d).
 
         ``on_outside`` is the rule for records outside the domain K.
 

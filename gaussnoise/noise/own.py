@@ -134,7 +134,7 @@ def own_noise(
 def _longest(
     factor: Array, domain: AbstractDomain, relation: Relation
 ) -> tuple[float, float, Array]:
-    """Return a bound on the lengths of changes in ``factor``'s axes, its unit, and the rest."""
+    """Return (bound on lengths of whitened changes, unit, how far changes leave the range)."""
     # the rest: how far the covered changes go beyond the factor's range, in the same unit
     if (listed := domain._listed()) is not None:
         target = covered(listed, Problem(listed, 2.0, relation))

@@ -123,7 +123,7 @@ def covered(domain: FiniteSet, problem: Problem, *, listed: bool = False) -> Cov
 
 
 def _distinct(points: Array, rows: Rows) -> Covered:
-    """Return the nonzero members that ``rows`` names, one of each pair ±x; if none, a zero."""
+    """Return the nonzero members at ``rows``, one of each pair ±x; a zero if there are none."""
     values = members(points, rows) + 0.0
     # choose the sign that makes the first nonzero coordinate positive
     leading = np.take_along_axis(values, (values != 0).argmax(axis=1)[:, None], axis=1)

@@ -129,7 +129,7 @@ class AbstractPrivacy:
 
     @property
     def scales(self) -> Mapping[str, float]:
-        """The scale T of each number with which the budget of a record grows.
+        """The numbers that raise the budget of their record, each with its scale T.
 
         It is empty for guarantees other than :class:`PerRecord`, where all records have one budget.
         """

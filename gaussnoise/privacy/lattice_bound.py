@@ -19,10 +19,10 @@ MOST_STEPS = 2.0**53  # largest number of steps aimed at: half of what the sampl
 
 
 def lattice_bits(rho: float, grid: int = 0) -> int:
-    """Return how many binary digits, besides ``grid`` digits, a count needs for a budget ρ.
+    """Return how many times the step of the lattice of counts must be halved for a budget ρ.
 
-    One row is then at least ``2 MIN_STEPS √ρ`` lattice steps, and the noise on it has a standard
-    deviation of at least MIN_STEPS steps.
+    It was halved ``grid`` times before. One row is then at least ``2 MIN_STEPS √ρ`` lattice steps,
+    and the noise on it has a standard deviation of at least MIN_STEPS steps.
     """
     return max(math.ceil(math.log2(2 * MIN_STEPS * math.sqrt(rho))) - grid, 0)
 

@@ -290,7 +290,7 @@ class Tables:
 
     # ---- 8. Estimates
     def margin(self, S: Axes, values: list[Any], T: Axes) -> list[Any]:
-        """Return ``⊗_{i∈T} C_i Σ x``, summed over attributes outside T; plain sums for (-1, *Q)."""
+        """Return sums over attributes outside T, multiplied by C_i for i in T unless T[0] is -1."""
         for k in reversed(range(len(S))):
             if T[:1] != (-1,) or S[k] not in T:
                 lead = math.prod(self.sizes[i] for i in S[:k])

@@ -46,7 +46,7 @@ class Block(NamedTuple):
         return self.number, self.scale, own.sizes, own.terms, own.weights
 
     def own(self, T: Subset) -> Subset:
-        """Return the attribute set T, with the position of the block's number added, if any."""
+        """Return the attribute set T, with the block's number (an attribute), if any, added."""
         return T if self.number is None else tuple(sorted((*T, self.number)))
 
     def covariance(self, whole: TableCovariance, numbers: tuple[int, ...]) -> TableCovariance:
@@ -89,7 +89,7 @@ def blocks_of(domain: AbstractTables, relation: AddInProportion) -> tuple[Block,
 
 
 def _tables(domain: AbstractTables, asked: dict[Term, float]) -> AbstractTables:
-    """Return tables that answer the terms, products of one-attribute queries, with weights."""
+    """Return tables of the given terms, with their weights; a term is a product of queries."""
     weights = list(asked.values())
     if all(base.is_identity for term in asked for _, base in term):
         subsets = [[i for i, _ in term] for term in asked]

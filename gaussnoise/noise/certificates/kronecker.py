@@ -37,7 +37,7 @@ _KINDS: dict[str, type[Certificate]] = {
 @final
 @dataclass(frozen=True, eq=False)
 class KroneckerCertificate(Certificate):
-    """The product of one measure for each Kronecker factor, and of their coordinate weights.
+    """A product of measures and of coordinate weights: one certificate for each Kronecker factor.
 
     ``tr ((W_1 ⊗ W_2)^½ (C_1 ⊗ C_2) (W_1 ⊗ W_2)^½)^½`` is the product of the parts' traces, and the
     norm of a product of weights is the product of their norms: so lower bounds multiply. The

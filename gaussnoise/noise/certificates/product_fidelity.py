@@ -129,7 +129,7 @@ class _Side:
         return _Side(max(own, 0.0), np.zeros_like(self.cross), (inner + inner.T) / 2)
 
     def split(self, kept: int) -> "_Side":
-        """Return the matrix without all but ``kept`` of the directions beyond the leading one."""
+        """Return the matrix with ``kept`` directions beyond ``lead``; others count in ``apart``."""
         # Write the matrix M as Y Y'. The blocks of Y that couple the removed directions to √λ and
         # to the other directions are dropped: this pinching can only lower the nuclear norm of Y.
         # With the symmetric root of M as Y, one table alone would lose nothing. But other tables
@@ -198,7 +198,7 @@ class Blocks:
         self.apart = math.fsum(self._apart(k, tables) for k in self.paired)
 
     def _apart(self, k: int, tables: list[tuple[Table, float]]) -> float:
-        """Return the trace of the root for all attributes of class k, whose tables have no other.
+        """Return the trace of the root for class k, whose tables have one attribute each.
 
         In a random pair of records, the values of such an attribute are independent of all others,
         and so are the changes of its tables' answers: with mean zero, they are uncorrelated with
@@ -342,7 +342,7 @@ class Blocks:
         return self.apart + traces, tight
 
     def _coupled_fidelity(self) -> tuple[float, bool]:
-        """Return the same of the attributes without weights of pairs."""
+        """Return :meth:`fidelity` without the attributes that have weights of pairs."""
         traces, tight = self._split_trace()
         if tight:
             return traces, True
@@ -372,7 +372,7 @@ class Blocks:
         return max(bounds), False
 
     def _split_trace(self) -> tuple[float, bool]:
-        """Return the trace of the root after dropping couplings, and whether none was dropped."""
+        """Return (lower bound on the trace of the root, whether it needs no dropped coupling)."""
         for kept in _KEPT:
             groups = list(self.split(kept).groups())
             if all(group.is_small for _, group in groups):
@@ -425,7 +425,7 @@ class _Group:
         return tuple(sorted((*self.Q, *(self.kinds[i] for i in T))))
 
     def _parts(self, i: int) -> Parts:
-        """Return (i, True) for the direction between two parts, (i, False) for all others."""
+        """Return (i, True) if i has a direction between two parts; (i, False) if it has others."""
         side = self.blocks.sides[self.kinds[i]][0]
         between = ((i, True),) * side.lead
         return (*between, (i, False)) if len(side.cross) > side.lead else between
@@ -558,7 +558,7 @@ class _Group:
         return tensor.transpose(order).reshape(self._dim(T), self._dim(U))
 
     def _couplings(self, U: Parts, i: int) -> Array:
-        """Return the entries that couple attribute i's directions to its part in U, or to √λ."""
+        """Return entries that couple i's directions to its part in U; to √λ without one."""
         side, part = self.blocks.sides[self.kinds[i]][0], dict(U).get(i)
         if part is None:
             return side.cross[side.lead :]
@@ -601,7 +601,7 @@ class _Group:
         return reduce(np.multiply.outer, (self._couplings(T, i) for i, _ in T), np.ones(()))
 
     def _summed(self, T: Parts, U: Parts, V: Parts, w: Array) -> Array:
-        """Return ``Σ w Π_i f_i`` over the axes of T in neither U nor V; f_i couples i to both."""
+        """Return ``Σ w Π_i f_i`` over axes of T not in U or V; f_i: product of both couplings."""
         operands: list = [w, list(range(len(T)))]
         for axis, (i, _) in enumerate(T):
             operands += [self._couplings(U, i) * self._couplings(V, i), [axis]]
@@ -687,7 +687,7 @@ def _reflection(unit: Array) -> Array:
 
 
 def _log_determinant(matrix: Array) -> float:
-    """Return log det of a matrix of at least the identity, or zero if rounding prevents it."""
+    """Return log det of ``matrix`` ⪰ I; zero, a lower bound, if rounding prevents it."""
     try:
         pivots = np.diag(scipy.linalg.cholesky(matrix, check_finite=False))
     except np.linalg.LinAlgError:

@@ -211,7 +211,7 @@ def mixed_share(d: int, k: int) -> Fraction | None:
 
 
 def _partitions(total: int, parts: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Yield the partitions of ``total`` into at most ``parts`` numbers up to ``most``, falling."""
+    """Yield partitions of ``total`` into at most ``parts`` numbers ``<= most``, largest first."""
     if total == 0:
         yield ()
     elif parts:

@@ -313,7 +313,7 @@ def _mass_at_origin(slope: float, radial: float) -> float:
 def _replace_even(
     domain: TensorPower, roots: Mapping[int, float]
 ) -> tuple[dict[int, float], list[tuple[float, tuple[float, float, float]]]]:
-    """Return κ_j and the dual measure on differences of powers x^⊗k, for even orders k."""
+    """Return κ_j, mean squared differences of powers x^⊗k in degree j, and the measure; k even."""
     # γ = max Σ_j roots_j √κ_j over the measures; κ_j: mean squared length of the differences
     # in degree j, over π_j. Each round adds the pairs that the covariance covers least.
     d, k = domain.base, domain.order
@@ -394,7 +394,7 @@ def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
 
 
 def _largest_difference(d: int, k: int, shares: Mapping[int, float]) -> tuple[float, float]:
-    """Return a bound on the largest ``2 Σ_j shares_j (1 − P_j(t))``, k even, and about its t."""
+    """Return (upper bound, nearly best t) for ``max_t 2 Σ_j shares_j (1 − P_j(t))``, k even."""
     if d == 1:
         return 0.0, 1.0
     # In Bernstein form over u = t², the largest coefficient is a bound, and the first and the last

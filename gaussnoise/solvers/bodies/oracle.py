@@ -184,7 +184,7 @@ def _distinct(points: Array) -> Array:
 def _merged(
     kept: Array, weights: Array, new: Array, shares: Array
 ) -> tuple[Array, tuple[Array, Array]]:
-    """Return the kept and the new points, and weights of points and ``shares`` to start from."""
+    """Return the distinct kept and new points, and where to start: (their weights, ``shares``)."""
     mass = np.concatenate(
         [(1 - _SHARE_OF_NEW) * weights, np.full(len(new), _SHARE_OF_NEW / len(new))]
     )

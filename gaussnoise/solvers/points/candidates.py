@@ -159,7 +159,7 @@ class Differences:
 
     @cached_property
     def _whitened(self) -> tuple[Array, Array]:
-        """The points in coordinates of second moment I, and in "even" coordinates."""
+        """The centered points, once with singular values 1, once with the roots of their own."""
         moved = self.points - self.points.mean(axis=0)
         moved = moved if self.basis is None else moved @ self.basis
         left, singular, _ = np.linalg.svd(moved, full_matrices=False)
@@ -168,7 +168,7 @@ class Differences:
 
     @cached_property
     def _outer(self) -> Rows:
-        """Sorted indices of the ``_OUTER`` outermost points; of all points unless they are many."""
+        """Sorted indices of the ``_OUTER`` outermost points; of all points if at most ``_MANY``."""
         lengths = np.square(self._whitened[1]).sum(axis=1)
         if len(lengths) <= _MANY:
             return np.arange(len(lengths))

@@ -265,7 +265,7 @@ class Curvature:
 
 
 def _quadratic_forms(rows: Single, inner: Callable[[slice], NDArray[Any]]) -> Single:
-    """Return ``x' S x`` for every row x; ``inner`` gives lower parts of slices of S's columns."""
+    """Return ``x' S x`` for every row x; ``inner`` gives columns of S from their diagonal on."""
     values = np.zeros(len(rows), dtype=np.float32)
     for start in range(0, rows.shape[1], _STRIP):
         part = slice(start, start + _STRIP)

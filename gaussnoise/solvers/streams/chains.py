@@ -68,7 +68,7 @@ class Chain:
 
 
 def _forward(chain: Chain) -> list[Array]:
-    """Return, for a < k, the weights of beginnings with k − 1 − a ticks to follow, by last tick."""
+    """Return, for a < k, the weight of beginnings by last tick, before k − 1 − a more ticks."""
     found = [chain.start[0]]
     for start in chain.start[1:]:
         found.append(found[-1] @ chain.steps + start)
@@ -84,7 +84,7 @@ def _backward(chain: Chain) -> list[Array]:
 
 
 def _ends(forward: list[Array], backward: list[Array], m: int) -> Array:
-    """Return, at (i, j), a sum over sets with tick i and, m ticks later in the set, tick j."""
+    """Return, for (i, j), the weight of beginnings up to i and of ends from j, m places later."""
     # a beginning up to i times an end from j on; the steps between them are left out
     return np.stack(forward[: len(forward) - m]).T @ np.stack(backward[: len(forward) - m][::-1])
 

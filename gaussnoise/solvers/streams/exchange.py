@@ -3,10 +3,10 @@
 An atom Z_a is a pattern of ticks with a correlation matrix of the vectors added at these ticks.
 
 Maximise ``F = tr((W^½ A Λ A' W^½)^½)``, Λ = Σ λ_a Z_a, over the weights λ of the atoms found so far
-and over w. Its covariance N gives X = A'N⁻¹A; find the atoms that N does not cover, by one
-semidefinite programme per pattern with X; repeat. Since atoms are matrices, added vectors of any
-dimension are covered. F is always a lower bound; N, scaled to cover all patterns, gives an upper
-bound.
+and the coordinate weights w. The covariance N of the maximum gives X = A'N⁻¹A; find the atoms that
+N does not cover, by one semidefinite programme per pattern with X; repeat. Since atoms are
+matrices, added vectors of any dimension are covered. F is always a lower bound; N, scaled to cover
+all patterns, gives an upper bound.
 """
 
 import math

@@ -103,7 +103,7 @@ def _smooth(logarithms: Array) -> Array | None:
 
 
 def _leverages(bands: Array, several: list[Array], root: InverseRoot) -> Iterator[Array]:
-    """Yield the leverages for each array of weights, shape (n,), with its reverse for answers."""
+    """Yield the leverages, (n,), for each array of weights; answers have these weights reversed."""
     # the first and last shift but one are a little outside of the interval
     root = inverse_root(float(root.shifts[1]), float(root.shifts[-2]), _DIGITS)
     if len(bands) > 2:

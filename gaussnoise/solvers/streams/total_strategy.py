@@ -49,7 +49,7 @@ def total_strategy(C: Array, A: Array, k: int, b: int, p: float) -> Array:
 
 
 def _of_fewer(A: Array, k: int, b: int, p: float) -> tuple[Array, Array]:
-    """Return how much longer columns are beside the best total than without one, and the total."""
+    """Return column lengths beside the best total, over those without a total; and the total."""
     C, search = banded_strategy(A, k, b, p), _Search(A, k, b)
     x = search.packed(C, np.full(len(A), _FIRST / k))
     beside, v = search.unpacked(sharpened(search.value, x, p))

@@ -43,7 +43,7 @@ def differences(base: AbstractBase) -> Array:
 
 
 def _centered(gram: Array) -> Array:
-    """Return :func:`differences` from the Gram matrix of the queries."""
+    """Return the Gram matrix of columns minus the first, given that of the columns."""
     return gram - gram[:1] - gram[:, :1] + gram[0, 0]
 
 

@@ -237,7 +237,7 @@ def paired(single: ProductNoise, p: float, *, tol: float, watch: Watch) -> Produ
 def _best_strategy(
     workload: Workload, p: float, k: int, gram: Array, bits: int
 ) -> tuple[float, Workload]:
-    """Return the least error found by varying the strategy of class k, and the workload with it."""
+    """Return (error, workload) with the best strategy of class k that a search finds."""
     # two numbers vary: the penalty on totals, and the weight of column lengths against differences
     start: Array | None = None
     tried: list[tuple[float, Workload]] = []

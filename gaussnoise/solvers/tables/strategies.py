@@ -272,7 +272,7 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
     @cached_property
     def _points(self) -> tuple[NDArray[Any], int]:
-        """Contrasts whose hull holds those of all rows, in columns, and their squared multiple."""
+        """Points, as columns, whose hull holds c times the contrasts of all rows; and c²."""
         if not self.off:
             return self.contrasts, 1
         one = _SEGMENTS**4

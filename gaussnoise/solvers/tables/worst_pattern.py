@@ -265,7 +265,7 @@ class _Monomials:
 
     @cached_property
     def _second(self) -> tuple[Indices, Indices, Indices, Indices, int]:
-        """Second derivatives: monomial, both variables, index of the rest; and how many rests."""
+        """Second derivatives: monomials, two variables, index of the rest; number of rests."""
         parts = []
         for a, b in itertools.permutations(range(self.degree), 2):
             rows = np.flatnonzero((self.table[:, [a, b]] < self.count).all(axis=1))
@@ -333,7 +333,7 @@ class _Monomials:
         return max(value, math.fsum(splits)), y, doubts, work
 
     def _convex(self, coefficients: Array, low: Array, free: Indices) -> tuple[float, Array, Array]:
-        """Return a lower bound on the sum q, its point y, and by class how far it is below q."""
+        """Return a lower bound on the sum q, a y near its minimum, and the gap at y by class."""
         # q(y) − ½ Σ d_k y_k (1 − y_k) is convex and nowhere above q if d = Σ d_M with
         # M + diag(d_M) ⪰ 0 for all matrices M, the coefficients of the second derivative of q
         bend = np.zeros(self.count)

@@ -158,7 +158,7 @@ class Seen:
 
     @property
     def is_integer(self) -> bool:
-        """Whether the numbers are integers, by their type or as whole floats beside nulls."""
+        """Whether all numbers are whole, and the type is integer or the column has nulls."""
         declared = not self._dtype.is_float() and not self._dtype.is_decimal()
         return self.whole and (declared or self._nulls)
 

@@ -150,7 +150,7 @@ class Budgets:
 
     @cached_property
     def _distance(self) -> float:
-        """The total variation distance of the noise drawn from a rounded Gaussian, at most."""
+        """A bound on the total variation distance of the drawn noise from a rounded Gaussian."""
         return lattice_distance(int(self.plan.integers), TABLE_STEPS)
 
     @cached_property

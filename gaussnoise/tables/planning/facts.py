@@ -189,7 +189,7 @@ def guess_of(plan: Any, person: str, guessed: str) -> str:
 
 
 def _reader(plan: Any, person: str) -> tuple[str, str]:
-    """Return words for the knowledge of the worst reader, and for the fact that is protected."""
+    """Return (what the worst reader is assumed to know, the fact that is protected) in words."""
     known, zero = "all other rows", ""
     if person != "one row":
         known = "everything about all other persons"

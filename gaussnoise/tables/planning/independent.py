@@ -68,7 +68,7 @@ def independent_deviations(plan: "Plan") -> Array:
 
 
 def _deviations_of_blocks(plan: "Plan", blocks: Sequence[Block]) -> NDArray[np.float64]:
-    """Return :func:`independent_deviations` if counts, and each number's sums, have own budgets."""
+    """Return independent deviations if counts, and the sums of each number, have own budgets."""
     totals = np.zeros(len(plan.domain.terms))
     numbers = {block.number for block in blocks}
     for block in blocks:

@@ -3,7 +3,7 @@
 A number with squares has three virtual cells, and a row's weights on them,
 ``w(t) = ((1 − t)², 2t(1 − t), t²)``, are a curve: no row is the middle cell alone. Noise is planned
 for numbers on a grid (:func:`.numbers.records_of`), which are rows. Here it becomes noise in the
-virtual cells, whose contrasts know the curve (:class:`.SolvedStrategy`).
+virtual cells, with a sensitivity computed for the curve (:class:`.SolvedStrategy`).
 """
 
 import math
@@ -96,7 +96,7 @@ def covariance_in_cells(noise: OptimalNoise, domain: AbstractTables) -> TableCov
 
 
 def _variances(workload: Workload, noise: OptimalNoise, off: int) -> ByType:
-    """Return the best variances for these strategies, at unit sensitivity of rows."""
+    """Return each type's variance in the best noise for the strategies, at sensitivity one."""
     replaced, strategies = noise.neighbors == "replace", workload.strategies
     best = table_noise(workload, noise.p, replaced=replaced, tol=_TOLERANCE, watch=Watch(None))
     moved = largest_move(workload, 1 / best.noise, replaced=replaced) * (1 + 8 * ROUNDING_MARGIN)
@@ -112,7 +112,7 @@ def _variances(workload: Workload, noise: OptimalNoise, off: int) -> ByType:
 
 
 def _gram(own: SolvedStrategy, cells: Array) -> Array:
-    """Return the Gram matrix of virtual cells' contrasts from those of a grid's numbers."""
+    """Return the Gram matrix of virtual cells' contrasts, fitted to the contrasts on the grid."""
     # the solver lengthens short columns, which changes no product of two different columns
     X, n = own.contrasts.T @ own.contrasts / own.square, len(cells)
     first, second = np.nonzero(~np.diag(cells[:3].any(axis=0)))

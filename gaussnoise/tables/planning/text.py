@@ -146,7 +146,7 @@ def _columns_text(plan: "Plan") -> str:
 
 
 def _middles_text(plan: "Plan") -> list[str]:
-    """Return a sentence about sums of the middles of bins; an empty list if there are none."""
+    """Return [a note that sums of middles of bins are not sums of values]; [] without such sums."""
     terms = () if plan.domain.is_cells else plan.domain.terms
     asked = {(i, getattr(base, "base", base)) for term in terms for i, base in term}
     attributes = plan.schema.attributes

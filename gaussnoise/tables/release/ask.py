@@ -419,7 +419,7 @@ class _Asked:
     def _with_interval(
         self, asked: Amount, x: Array, covariance: Array, z: float
     ) -> tuple[Ratios, Array]:
-        """Return an amount, with intervals of ± ``z`` deviations, and its derivatives by ``x``."""
+        """Return an amount with ± ``z`` deviations, and its derivatives by the sums ``x``."""
         # forms are weighted sums of cells; x: (numbers, forms), covariance: (numbers, forms, forms)
         if isinstance(asked, Count):
             deviation = np.sqrt(np.maximum(covariance[:, 0, 0], 0))

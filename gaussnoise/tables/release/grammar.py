@@ -216,7 +216,7 @@ class _Meaning(Transformer):
         return self.gap(meta, [word, self._count_alone(meta, f"{word.lower()} of {{}}"), *groups])
 
     def _count_alone(self, meta: Meta, form: str) -> _Part:
-        """Return a count for a question without the word; fail if a mean could be meant as well."""
+        """Return a count for a question without the word "count"; fail if it may mean a mean."""
         for attribute in self._attributes:
             if attribute.is_summed:
                 whats = "count", f"mean of {quoted(attribute.name)}"
@@ -474,7 +474,7 @@ class _Meaning(Transformer):
     def _parts_in_groups(
         self, i: int, parts: Condition, groups: Condition, said: _Read
     ) -> tuple[Condition, Condition]:
-        """Return (parts, groups), with each part beside the only group that contains the part."""
+        """Return (parts, groups) as pairs of a part and the only group that contains this part."""
         attribute = self._attributes[i]
         if not isinstance(groups, Level | tuple):
             self._fail(f"expected groups by other attributes than {attribute.name!r}", said.at)

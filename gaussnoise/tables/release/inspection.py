@@ -290,6 +290,6 @@ def _noticed_scales(ends: _Ends, rank: int) -> tuple[float, float]:
 
 
 def _failing_lengths(ends: _Ends) -> tuple[float, float]:
-    """Return bounds outside which a squared length of noise fails for any choice of records."""
+    """Return bounds: noise of a squared length outside them fails for all choices of rows."""
     low = max(math.sqrt(ends.low) - ends.slack, 0.0)
     return low**2, (math.sqrt(ends.high) + 2 * ends.slack) ** 2

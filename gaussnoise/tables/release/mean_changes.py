@@ -183,7 +183,7 @@ def _changes(
     after: tuple[AbstractRelease, FoundRange],
     level: float,
 ) -> Iterator[MeanChange]:
-    """Yield the change of a column's mean in each group; ``level`` covers range searches too."""
+    """Yield the change of a mean in each group; ``level`` allows for a failed search of a range."""
     (first, own), (second, other) = before, after
     z = float(-scipy.special.ndtri((1 - level - own.wrong - other.wrong) / 2))
     news = {

@@ -33,8 +33,8 @@ class Noun(NamedTuple):
     Attributes:
         fault: why the tables may count something else than the noun says, such as several records
             of one person; or "".
-        groups: the attributes by which this cannot happen: for each combination of their labels,
-            every person has one record.
+        groups: attributes that split the records so that this fault cannot happen: for each
+            combination of their labels, every person has one record.
         may_be_amount: whether the noun may be the name of an amount, like wages. This is possible
             only for the noun of the title: if it is a known amount, if tables have sums, or if an
             attribute has a similar name.

@@ -182,7 +182,7 @@ def _disagreement(
 
 
 def executors_in(record: Mapping[str, Any]) -> dict[str, object]:
-    """Return the fields that a record must have if Spark's executors made the tables; else {}."""
+    """Return the entry that the record must have if Spark's executors made the tables; else {}."""
     if "executors" not in record:
         return {}
     run = {"run": record["executors"]["run"]} if "run" in record["executors"] else {}

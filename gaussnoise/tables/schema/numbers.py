@@ -397,7 +397,7 @@ def records_of(domain: Products) -> Products:
 
 
 def grid_cells(base: Clipped) -> NDArray[np.float64]:
-    """Return the weights of 17 numbers, and of a row without one, on the virtual cells."""
+    """Return weights on the virtual cells, in columns: of 17 numbers, then of a missing number."""
     t = np.linspace(0, 1, _VALUES)
     cells = np.zeros((base.size, _VALUES + base.other))
     cells[:3, :_VALUES] = [(1 - t) ** 2, 2 * t * (1 - t), t**2]

@@ -106,7 +106,7 @@ def interval_chart(
 
 
 def _full_names(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the name of each line that has a number, with the name of its heading before it."""
+    """Yield the name of each row, with the name of its heading before it."""
     heading = ""
     for row in rows:
         heading = f"{row.name} · " if row.is_heading else heading

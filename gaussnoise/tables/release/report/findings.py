@@ -35,7 +35,7 @@ def finding_of(numbers: Numbers, others: Mapping[str, str]) -> str | None:
 
 
 def _finding(numbers: Numbers, others: Mapping[str, str]) -> str | None:
-    """Return the sentence of :func:`finding_of` about a table that has one."""
+    """Return a sentence on the main finding in a table; None if it shows none."""
     table = numbers.table
     if table.estimate.size == 1:
         return _single(numbers)

@@ -363,7 +363,7 @@ class Numbers:
         return self._over(self.margin, self.table.attributes[:1])
 
     def _over(self, margin: Margin, attributes: tuple[str, ...]) -> "Numbers":
-        """Return the same numbers over fewer attributes."""
+        """Return the numbers of the table that ``margin`` gives for these fewer attributes."""
         table = margin(attributes)
         return replace(self, table=table, title=_title(table), file=None, heading=True)
 
@@ -490,7 +490,7 @@ def title_of(schema: Schema, term: Sequence[tuple[int, AbstractBase]], name: str
 
 
 def _notes(release: AbstractRelease, number: Attribute) -> list[str]:
-    """Return sentences on the values and the rows that are not in the means as they are."""
+    """Return sentences on values moved into the interval, and on rows left out of the means."""
     notes = beyond_text(release.plan, number)
     if number.clip is not None:
         # what counts as the lower end counts as more than it is, and hides the way of the change
@@ -746,6 +746,6 @@ def listed_in(table: AbstractEstimates, others: Mapping[str, str]) -> NDArray[np
 
 
 def _order(estimate: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return flat indices of cells, the largest first, with NaN after half of the others."""
+    """Return flat indices of cells, the largest first; cells of NaN are in the middle."""
     order, known = np.argsort(-estimate.ravel(), kind="stable"), np.isfinite(estimate).sum()
     return np.concatenate([order[: -(-known // 2)], order[known:], order[-(-known // 2) : known]])

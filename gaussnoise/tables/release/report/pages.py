@@ -232,7 +232,7 @@ def _findings(parts: Sequence[Numbers], others: Mapping[str, str]) -> str:
 
 
 def _short(numbers: Numbers) -> str:
-    """Return the title of numbers, without what their section says of values beyond the ends."""
+    """Return the title of numbers, without the words on clipping, which their section has."""
     table = numbers.table
     if not (isinstance(table, MeanTable) and table.is_bounded):
         return numbers.title

@@ -138,7 +138,7 @@ def _lines(means: list[ColumnMean], title: str, anchor: str) -> Picture | None:
 
 
 def _finding(means: ColumnMeans, own: FoundRange, alone: list[ColumnMean]) -> str:
-    """Return a sentence that the means of a column support; "" if there is none."""
+    """Return a sentence on the main finding in ``alone``, the means of a column; or ""."""
     # intervals of groups hold together by Bonferroni's inequality, each with an equal share of the
     # error probability; the difference of two groups has a separate interval
     groups, names = [*alone[0].group], [labels_text(mean.group.values()) for mean in alone]
