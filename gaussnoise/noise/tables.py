@@ -35,6 +35,9 @@ _WORTH = 0.01
 # most attributes with parts in one table: with more, the bound loses more by the directions that
 # must be dropped than it gains by the parts
 _MOST_SPLIT = 2
+# Where the number of rows is private too, the largest share of it that contrasts of an attribute
+# alone give to a category, as a multiple of 1/n: where shares are larger, contrasts are long.
+_MOST_SHARE = 8.0
 _CLOSED = 1e-9  # a lower bound may exceed the upper one by this much through rounding
 
 
@@ -114,8 +117,52 @@ def product_optimum(
     replaced = protected == "replace"
     workload = Workload.of(domain, total=not replaced, public=problem.public)
     optimum = product_noise(workload, problem.p, replaced=replaced, tol=tol, watch=watch)
+    return _best(problem, domain, protected, tol, optimum, watch)
+
+
+def with_short_contrasts(noise: OptimalNoise, tol: float) -> OptimalNoise:
+    """Return noise for replaced rows that one row more or less changes little too.
+
+    The best contrasts of an attribute alone are nearly equal for all categories, and much longer
+    than their differences, if its queries have few directions. For such attributes, contrasts for
+    joint tables are taken. The proof that no noise is much better stays.
+    """
+    proof, own, domain = noise.certificate, noise.covariance, noise.domain
+    if not (
+        isinstance(proof, ProductCertificate)
+        and isinstance(own, ProductCovariance)
+        and isinstance(domain, Products)
+    ):
+        return noise
+    workload = proof.workload()
+    shares = [own.strategies[members[0]].profile for members in workload.orbits.classes]
+    long = [
+        k
+        for k, (pairs, share) in enumerate(zip(proof.pairs, shares, strict=True))
+        if len(pairs) and len(share) * np.abs(share).max() > _MOST_SHARE
+    ]
+    if not long:
+        return noise
+    problem, watch = noise.problem, Watch(None)
+    optimum = product_noise(workload, noise.p, replaced=True, tol=tol, watch=watch, joined=long)
+    short = _best(problem, domain, "replace", tol, optimum, watch)
+    if not isinstance(short.certificate, ProductCertificate):
+        raise TypeError(type(short.certificate).__name__)
+    proof = replace(short.certificate, pairs=proof.pairs)
+    return replace(short, certificate=proof, gamma_lower=min(proof.lower_bound(), short.gamma))
+
+
+def _best(
+    problem: Problem,
+    domain: Products,
+    protected: Protected,
+    tol: float,
+    optimum: ProductNoise,
+    watch: Watch,
+) -> OptimalNoise:
+    """Return noise from a solver's result; for replaced rows, a search may find better noise."""
     best = _answer(problem, domain, protected, tol, optimum, watch)
-    if replaced and best.gap > _WORTH:
+    if protected == "replace" and best.gap > _WORTH:
         optimum = paired(optimum, problem.p, tol=tol, watch=watch)
         best = _answer(problem, domain, protected, tol, optimum, watch)
     return best

@@ -44,9 +44,6 @@ _LOOSE = 1e-3  # gap of the tables' weights while the attributes still change
 _STILL = 1e-4  # largest relative change of any μ at the fixed point
 _MOST_ROUNDS = 25
 _MOST_MIXED = 16  # most solutions of attributes alone that have several bases, p > 2
-# Largest share of the total that a strategy gives to a category, as a multiple of 1/n. A larger
-# share cancels against contrasts, and the total of released counts would be rounded too much.
-_MOST_SHARE = 8.0
 _MOST_SOLVED = 1200  # number of categories that take half a minute
 # Limits of Gram matrices, so that products and differences keep digits.
 _SMALLEST, _LARGEST = 1e-90, 1e90
@@ -110,7 +107,6 @@ def product_noise(
     are found by a fixed point, then the noise is computed. Classes in ``joined`` are solved as if
     they were in tables with others.
     """
-    first = workload
     asked = {
         k: bases
         for k, bases in enumerate(workload.bases)
@@ -171,12 +167,6 @@ def product_noise(
     with interrupts_pass():
         if apart:
             workload, pairs = _apart(workload, p, {k: np.stack(grams[k]) for k in apart}, bits)
-    shares = {k: workload.strategies[k].profile * workload.strategies[k].size for k in pairs}
-    if uneven := [k for k, share in shares.items() if np.abs(share).max() > _MOST_SHARE]:
-        again = product_noise(
-            first, p, replaced=replaced, tol=tol, watch=watch, joined=[*joined, *uneven]
-        )
-        return replace(again, pairs={**pairs, **again.pairs})
     noise = table_noise(workload, p, replaced=replaced, tol=tol, watch=watch)
     return ProductNoise(workload, tuple(cells), noise, rounds, summed, bits, pairs)
 

@@ -119,6 +119,17 @@ class AbstractStrategy(abc.ABC):
         For results r of weights a, and s of weights b, ``r's = a'E b`` with ``E = R R'``.
         """
 
+    @property
+    def centred(self) -> "AbstractStrategy":
+        """The same strategy for a known total N, which other attributes do not share.
+
+        Let u be integers near the mean column of C. ``C − u1'`` is measured in place of C: the
+        contrasts change by uN, which is known, and differences of records not at all. Shares v of
+        the total become about 1/n. With C they can be thousands of times as large, if the columns
+        are on a large sphere, and then cancel against the contrasts.
+        """
+        return self
+
     def residual(self, counts: Array, axis: int) -> Array:
         """Subtract the total, distributed by v = :attr:`profile`, from the counts along an axis.
 
@@ -236,10 +247,12 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
         contrasts: C, shape (n − 1, n); [1; C] is invertible.
         off: for such a number, how many units of two rows may be in cells off the products of their
             numbers' curves, as units are whole; 0 for all other attributes.
+        common: integers u, shape (n − 1,), if :attr:`centred`; otherwise none, which means zeros.
     """
 
     contrasts: NDArray[np.int64]
     off: int = 0
+    common: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         given = self.contrasts
@@ -252,6 +265,11 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
         copied = given.astype(np.int64)
         copied.flags.writeable = False
         object.__setattr__(self, "contrasts", copied)
+        if len(self.common) not in (0, len(given)):
+            raise CovarianceError(
+                f"strategy: expected {len(given)} integers, one for each contrast, got "
+                f"{len(self.common)}"
+            )
         if (
             np.linalg.matrix_rank(
                 np.vstack([np.ones(self.size), copied / max(1.0, np.abs(copied).max())])
@@ -303,14 +321,26 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
     @property
     def growth(self) -> int:
-        return int(np.abs(self.contrasts).max())
+        return int(np.abs(self.measured).max())
+
+    @cached_property
+    def measured(self) -> NDArray[np.int64]:
+        """The contrasts that are measured: C, less the multiple of the total if it is known."""
+        if not self.common:
+            return self.contrasts
+        return self.contrasts - np.array(self.common, dtype=np.int64)[:, None]
+
+    @cached_property
+    def centred(self) -> "SolvedStrategy":  # pyright: ignore[reportIncompatibleMethodOverride]
+        common = np.rint(self.contrasts.mean(axis=1)).astype(np.int64)
+        return SolvedStrategy(self.contrasts, self.off, tuple(common.tolist()))
 
     @cached_property
     def _inverse(self) -> Array:
         """The inverse [v, B⁺] of [1; B]: it decodes a total and contrasts to counts."""
         scale = np.sqrt(float(self.square))
         return np.asarray(
-            np.linalg.inv(np.vstack([np.ones(self.size), self.contrasts / scale])), dtype=np.float64
+            np.linalg.inv(np.vstack([np.ones(self.size), self.measured / scale])), dtype=np.float64
         )
 
     @property
@@ -322,7 +352,7 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
         return self._inverse[:, 1:]
 
     def contrast(self, counts: NDArray[Any], axis: int) -> NDArray[Any]:
-        matrix = self.contrasts.astype(counts.dtype)
+        matrix = self.measured.astype(counts.dtype)
         return np.moveaxis(np.tensordot(matrix, counts, axes=(1, axis)), 0, axis)
 
     def decode(self, contrasts: Array, axis: int) -> Array:

@@ -13,6 +13,7 @@ from domains.tables.tables import AbstractTables
 from ...errors import ParameterError
 from ...noise.optimal_noise import OptimalNoise
 from ...noise.problem import Relation
+from ...noise.tables import with_short_contrasts
 from ...privacy.definitions import zCDP
 from ...privacy.guarantee import AbstractPrivacy, check_gaussian
 from ...solvers.progress import interrupts_pass
@@ -264,6 +265,8 @@ def plan(
             asked = replace(asked, domain=workload_domain(schema, workload, weights, scales))
         try:
             noise = noise_for_rows(asked.domain, asked.p, asked.relation, _TOLERANCE)
+            if asked.person is not None and asked.neighbors == "replace":
+                noise = with_short_contrasts(noise, _TOLERANCE)
         except InvalidDomainError as error:
             raise ParameterError(f"plan: {error}") from None
     if isinstance(noise.domain, AbstractTables) and noise.domain.sizes == asked.domain.sizes:

@@ -53,7 +53,8 @@ class ResidualQuery(PickledByArguments):
     It asks for the residual of each T: what T adds to its own margins.
 
     Attributes:
-        strategies: one strategy for each attribute.
+        strategies: one strategy for each attribute, centred if the number of rows is known and no
+            other attribute is measured with it: see :attr:`.AbstractStrategy.centred`.
         multipliers: s_T, positive integers.
         query: the sensitivity of all answers together to one row; None if there is nothing to
             measure.
@@ -144,6 +145,8 @@ class ResidualQuery(PickledByArguments):
             )
         squares = {kind: s**2 for kind, s in multipliers.items()}
         query = IntegerQuery(sensitivity_in_units(orbits, of_class, squares, neighbors, unit), rho)
+        if not moves_number:
+            strategies = _centred(strategies, by_type)
         return cls(strategies, ByType(orbits, multipliers), query, unit, most, public)
 
     def with_multipliers(self, known: Mapping[Type, int], neighbors: Moves) -> "ResidualQuery":
@@ -324,6 +327,16 @@ def by_type_of(
     kinds = [(own, i in public, i if is_sum(own) else -1) for i, own in enumerate(strategies)]
     orbits = Orbits(alike(values, kinds))
     return ByType(orbits, {orbits.type_of(T): value for T, value in values.items()})
+
+
+def _centred(
+    strategies: Sequence[AbstractStrategy], measured: ByType
+) -> tuple[AbstractStrategy, ...]:
+    """Return strategies for a known number of rows, of which contrasts then lack a multiple."""
+    # Contrasts of several attributes would lack a multiple of counts, which are not known.
+    joint = {k for kind in measured.values_by_type if len(kind) > 1 for k in kind}
+    alone = {i for k, c in enumerate(measured.orbits.classes) if k not in joint for i in c}
+    return tuple(own.centred if i in alone else own for i, own in enumerate(strategies))
 
 
 def sensitivity_in_units(

@@ -295,7 +295,7 @@ def _strategies(releases: Sequence[TableRelease], schema: Schema) -> tuple[Abstr
 
 def _same(one: AbstractStrategy, other: AbstractStrategy) -> bool:
     if isinstance(one, SolvedStrategy) and isinstance(other, SolvedStrategy):
-        return np.array_equal(one.contrasts, other.contrasts)
+        return np.array_equal(one.measured, other.measured)
     return one == other
 
 

@@ -284,7 +284,7 @@ def _rows_of_unit_noise(strategy: AbstractStrategy | None) -> NDArray[np.float64
     # for counts, the projection of ZeroSumQuery is used
     if not isinstance(strategy, SolvedStrategy):
         return None
-    return strategy.contrasts / math.sqrt(strategy.square)
+    return strategy.measured / math.sqrt(strategy.square)
 
 
 def _chances(

@@ -222,5 +222,5 @@ def _file(S: Subset, part: int) -> str:
 def _contrasts(strategy: AbstractStrategy) -> tuple[int, str]:
     """Return an attribute's size and its contrasts' sha256, which identify how it is measured."""
     solved = isinstance(strategy, SolvedStrategy)
-    own = strategy.contrasts.astype("<i8").tobytes() if solved else b""
+    own = strategy.measured.astype("<i8").tobytes() if solved else b""
     return strategy.size, hashlib.sha256(own).hexdigest()

@@ -28,10 +28,12 @@ from gaussnoise.solvers.tables.residuals import part_of, subsets_of
 from gaussnoise.solvers.tables.strategies import IdentityStrategy, SolvedStrategy
 from gaussnoise.tables.planning import measure as _measure
 from gaussnoise.tables.planning.measure import ResidualQuery
+from gaussnoise.tables.release import combine as _combine
 from gaussnoise.tables.release import store as _store
 from gaussnoise.tables.release import stored as _stored
 from gaussnoise.tables.release.quantiles import Support, interpolated
 from gaussnoise.tables.release.stream import noisy_tables
+from gaussnoise.tables.spark import layout as _layout
 
 PROPERTY = settings(derandomize=True, deadline=None, database=None, max_examples=50)
 SCHEMA = gn.Schema(
@@ -209,6 +211,60 @@ def test_the_charge_is_what_the_worst_records_need():
         (flat, IdentityStrategy(3)), {(0, 1): 1.0, (0,): 2.0}, "replace", 0.5
     )
     assert mixed.query.sensitivity_squared == largest_change(mixed, "replace")
+
+
+LONG = SolvedStrategy(np.array([[1000, 1003, 998, 1001], [2000, 1996, 2003, 2001], [7, -5, 3, -6]]))
+
+
+def test_contrasts_lack_a_multiple_of_a_known_number_of_rows():
+    """Noise, privacy and estimates are those of all contrasts, but fewer digits cancel."""
+    both = LONG, IdentityStrategy(2)
+    query = ResidualQuery.calibrated(both, {(0,): 1.0, (1,): 2.0}, "replace", 0.5)
+    own, s = query.strategies[0], int(query.multipliers[0,])
+    common = LONG.contrasts - contrasts_of(own)
+    assert (common == common[:, :1]).all()
+    assert own.growth == np.abs(contrasts_of(own)).max()  # or sums could exceed 64 bits
+    assert np.abs(contrasts_of(own).mean(axis=1)).max() <= 1 / 2
+    assert np.abs(4 * LONG.profile).max() > 100 > 3 > np.abs(4 * own.profile).max()
+    scale = math.sqrt(LONG.square)
+    np.testing.assert_allclose(own.root, LONG.root, rtol=1e-9)
+    np.testing.assert_allclose(
+        own.profile, LONG.profile + LONG.root @ common[:, 0] / scale, rtol=1e-9
+    )
+    apart = 2 * (LONG.square - LONG.least)
+    assert query.query.sensitivity_squared == s**2 * apart + int(query.multipliers[1,]) ** 2 * 4
+    assert largest_change(query, "replace") <= query.query.sensitivity_squared
+
+    rng, counts = np.random.default_rng(0), np.array([10**12, 3, 10**11, 7])
+    noise = rng.integers(-(2**20), 2**20, 3)
+    noisy = query.noisy((0,), counts, noise)
+    all_contrasts = s * (LONG.contrasts.astype(object) @ counts) + noise
+    assert (all_contrasts - noisy == common[:, 0].astype(object) * s * int(counts.sum())).all()
+    table = query.spread(np.array(float(counts.sum())), (), (0,)) + query.decode((0,), noisy)
+    assert abs(math.fsum([*table, -float(counts.sum())])) <= 1e-15 * counts.sum()
+    off = np.linalg.solve(np.vstack([np.ones(4), LONG.contrasts]), [0, *noise / s])
+    np.testing.assert_allclose(table, counts + off, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("variances", "neighbors"),
+    [
+        ({(): 1.0, (0,): 1.0}, "add-remove"),
+        ({(): 1.0, (0,): 1.0}, "replace-persons"),
+        ({(0,): 1.0, (0, 1): 1.0}, "replace"),
+    ],
+)
+def test_contrasts_lack_no_multiple_of_numbers_that_are_not_known(variances, neighbors):
+    both = LONG, IdentityStrategy(2)
+    assert ResidualQuery.calibrated(both, variances, neighbors, 0.5).strategies == both
+
+
+def test_releases_with_and_without_this_multiple_are_not_combined():
+    again = SolvedStrategy(LONG.contrasts)
+    assert _combine._same(LONG, again)
+    assert _combine._same(LONG.centred, again.centred)
+    assert not _combine._same(LONG, LONG.centred)
+    assert _layout._contrasts(LONG) != _layout._contrasts(LONG.centred)
 
 
 def test_worst_pairs_of_each_measurement_differ_everywhere_when_no_angle_is_obtuse(monkeypatch):
@@ -781,6 +837,17 @@ def test_mbi_gets_noise_of_one_size():
         covariance, found.stddev**2 * projection, atol=1e-3 * found.stddev**2
     )
     assert found.query.op_norm_sq() >= np.linalg.norm(matrix, 2) ** 2 * (1 - 1e-5)
+
+
+def test_mbi_gets_contrasts_that_lack_a_multiple_of_the_number_of_rows():
+    mbi = pytest.importorskip("mbi")
+    plan = gn.plan(SCHEMA, [{"hour": [[3, 1, 0, 9]]}], gn.zCDP(0.1), neighbors="replace")
+    release = plan.simulate(people(500, 3), np.random.default_rng(0))
+    assert plan.query.strategies[2] is plan.strategies[2].centred
+    problem = release.to_mbi()
+    found = {m.clique: m for m in problem.measurements}["hour",]
+    table = mbi.Factor(problem.domain.project(("hour",)), release["hour"].estimate)
+    np.testing.assert_allclose(found.query(table), found.noisy_measurement, atol=1e-3)
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
