@@ -327,7 +327,7 @@ def _published(state: State) -> None:
         for name in reversed(names):
             folder = state.project.folder / RELEASES / name
             with ui.expansion(name, value=name == names[-1]).classes("w-full"):
-                ui.label(f"All files of {RELEASES}/{name} may be published.")
+                ui.label(f"All files of {RELEASES}/{name}, and its page, may be published.")
                 with ui.row():
                     _link("The page", f"/page/{name}")
                     _link("Everything, for the web, as a zip", f"/zip/{name}")
