@@ -143,7 +143,7 @@ def test_a_messy_file_becomes_a_published_page(started, tab, tmp_path):
     tab.get_by_role("button", name="share of sex=F given age").click()  # an example
     expect(tab.get_by_label("Question")).to_have_value("share of sex=F given age")
     tab.get_by_label("Question").press("Enter")
-    expect(tab.get_by_text("sex × age").first).to_be_visible()
+    expect(tab.get_by_role("button", name="Leave out table 1")).to_be_visible()
 
     tab.get_by_role("link", name="3 Budget").click()
     half = tab.locator("tbody td").nth(1)
