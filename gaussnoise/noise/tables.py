@@ -1,6 +1,6 @@
 """The optimal covariance of tables: marginals, and products of one-attribute queries."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -107,21 +107,33 @@ def marginal_optimum(
 
 
 def product_optimum(
-    problem: Problem, domain: Products, protected: Protected, tol: float, watch: Watch
+    problem: Problem,
+    domain: Products,
+    protected: Protected,
+    tol: float,
+    watch: Watch,
+    joined: Collection[int] = (),
 ) -> OptimalNoise:
     """Return the best noise with one strategy for each attribute, and a bound for all noise.
 
     A strategy lists the contrasts of the categories that are measured; the lower bound also holds
-    for noise without strategies.
+    for noise without strategies. Classes of attributes in ``joined`` are solved as if they were in
+    tables with others.
     """
     replaced = protected == "replace"
     workload = Workload.of(domain, total=not replaced, public=problem.public)
-    optimum = product_noise(workload, problem.p, replaced=replaced, tol=tol, watch=watch)
-    return _best(problem, domain, protected, tol, optimum, watch)
+    optimum = product_noise(
+        workload, problem.p, replaced=replaced, tol=tol, watch=watch, joined=joined
+    )
+    best = _answer(problem, domain, protected, tol, optimum, watch)
+    if replaced and best.gap > _WORTH:
+        optimum = paired(optimum, problem.p, tol=tol, watch=watch)
+        best = _answer(problem, domain, protected, tol, optimum, watch)
+    return best
 
 
 def with_short_contrasts(noise: OptimalNoise, tol: float) -> OptimalNoise:
-    """Return noise for replaced rows that one row more or less changes little too.
+    """Return noise for replaced rows whose contrasts change little with one row more or less.
 
     The best contrasts of an attribute alone are nearly equal for all categories, and much longer
     than their differences, if its queries have few directions. For such attributes, contrasts for
@@ -134,8 +146,8 @@ def with_short_contrasts(noise: OptimalNoise, tol: float) -> OptimalNoise:
         and isinstance(domain, Products)
     ):
         return noise
-    workload = proof.workload()
-    shares = [own.strategies[members[0]].profile for members in workload.orbits.classes]
+    classes = proof.workload().orbits.classes
+    shares = [own.strategies[members[0]].profile for members in classes]
     long = [
         k
         for k, (pairs, share) in enumerate(zip(proof.pairs, shares, strict=True))
@@ -143,29 +155,11 @@ def with_short_contrasts(noise: OptimalNoise, tol: float) -> OptimalNoise:
     ]
     if not long:
         return noise
-    problem, watch = noise.problem, Watch(None)
-    optimum = product_noise(workload, noise.p, replaced=True, tol=tol, watch=watch, joined=long)
-    short = _best(problem, domain, "replace", tol, optimum, watch)
+    short = product_optimum(noise.problem, domain, "replace", tol, Watch(None), joined=long)
     if not isinstance(short.certificate, ProductCertificate):
         raise TypeError(type(short.certificate).__name__)
     proof = replace(short.certificate, pairs=proof.pairs)
     return replace(short, certificate=proof, gamma_lower=min(proof.lower_bound(), short.gamma))
-
-
-def _best(
-    problem: Problem,
-    domain: Products,
-    protected: Protected,
-    tol: float,
-    optimum: ProductNoise,
-    watch: Watch,
-) -> OptimalNoise:
-    """Return noise from a solver's result; for replaced rows, a search may find better noise."""
-    best = _answer(problem, domain, protected, tol, optimum, watch)
-    if protected == "replace" and best.gap > _WORTH:
-        optimum = paired(optimum, problem.p, tol=tol, watch=watch)
-        best = _answer(problem, domain, protected, tol, optimum, watch)
-    return best
 
 
 def _answer(

@@ -294,7 +294,7 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
         if not self.off:
             return self.contrasts, 1
         one = _SEGMENTS**4
-        exact = exact_type(self.rows * self.growth**2 * one)
+        exact = exact_type(self.rows * int(np.abs(self.contrasts).max()) ** 2 * one)
         return self.contrasts.astype(exact) @ _curve(self.size).astype(exact), one
 
     @cached_property

@@ -332,7 +332,7 @@ def by_type_of(
 def _centred(
     strategies: Sequence[AbstractStrategy], measured: ByType
 ) -> tuple[AbstractStrategy, ...]:
-    """Return strategies for a known number of rows, of which contrasts then lack a multiple."""
+    """Return strategies that measure no multiple of the number of rows, which is known."""
     # Contrasts of several attributes would lack a multiple of counts, which are not known.
     joint = {k for kind in measured.values_by_type if len(kind) > 1 for k in kind}
     alone = {i for k, c in enumerate(measured.orbits.classes) if k not in joint for i in c}

@@ -259,6 +259,15 @@ def test_contrasts_lack_no_multiple_of_numbers_that_are_not_known(variances, nei
     assert ResidualQuery.calibrated(both, variances, neighbors, 0.5).strategies == both
 
 
+def test_contrasts_without_this_multiple_have_the_lengths_of_all_contrasts():
+    """Squared lengths are computed in integers that are wide enough for the long contrasts."""
+    curve = SolvedStrategy(2**20 + np.array([[0, 3, -2], [1, -2, 2]]), off=7)
+    own = curve.centred
+    assert own.growth <= 3
+    assert (own.square, own.least) == (curve.square, curve.least)
+    assert own.least > 2**40  # more than 63 bits, with the 28 of the curve's points
+
+
 def test_releases_with_and_without_this_multiple_are_not_combined():
     again = SolvedStrategy(LONG.contrasts)
     assert _combine._same(LONG, again)
