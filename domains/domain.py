@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 SLACK = 1e-9
 
 
+TOO_LARGE = "max_quadratic: the maximum exceeds the largest double; hint: rescale H"
+
+
 @dataclass(frozen=True, eq=False)
 class QuadraticMax:
     """A lower and an upper bound on ``sup_{x in K} (x - c)' H (x - c)``, and a point x of K.
@@ -302,9 +305,7 @@ class AbstractDomain(Storable, abc.ABC):
         digits_left = not origin.any() or rounding <= 1e-11 * value
         upper = bracket.upper_bound if digits_left else max(bracket.upper_bound, value + rounding)
         if not float(upper) * scale < np.inf:
-            raise InvalidDomainError(
-                "max_quadratic: the maximum exceeds the largest double; hint: rescale H"
-            )
+            raise InvalidDomainError(TOO_LARGE)
         return QuadraticMax(bracket.maximizer, value * scale, upper * scale)
 
     @final

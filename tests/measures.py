@@ -77,9 +77,14 @@ def way_of_a_row():
 
 
 def repeated_sentences():
-    """Return the texts of five words and more that are written in several places."""
+    """Return the texts of five words and more that are written in several places.
+
+    The verifier imports nothing of the product that it checks, so it has words of its own.
+    """
     places = defaultdict(set)
     for name, path in FILES.items():
+        if name.startswith("gaussnoise.verifier"):
+            continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
         documents = {
             id(node.body[0].value)

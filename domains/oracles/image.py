@@ -8,7 +8,7 @@ from typing import Protocol, final
 import numpy as np
 import scipy
 
-from ..domain import QuadraticMax
+from ..domain import TOO_LARGE, QuadraticMax
 from ..errors import InvalidDomainError
 from ..floats import EPS, TINY, Array
 from .squared_norm import EXACT, local_maxima, maximize
@@ -326,9 +326,7 @@ class ConvexImage:
         upper = value if upper <= value * (1 + EXACT) else upper
         point = self.offsets[maximum.offset] + self.matrix @ (self._widths * maximum.x)
         if math.frexp(upper)[1] + 2 * unit > 1024:
-            raise InvalidDomainError(
-                "max_quadratic: the maximum exceeds the largest double; hint: rescale H"
-            )
+            raise InvalidDomainError(TOO_LARGE)
         return QuadraticMax(point, math.ldexp(value, 2 * unit), math.ldexp(upper, 2 * unit))
 
 

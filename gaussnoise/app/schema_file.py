@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, final
 
 from ..errors import SchemaError
+from ..tables.drafts.draft import INSTEAD
 from ..tables.schema.schema import Attribute, Schema
 
 _HEADER = re.compile(
@@ -16,7 +17,6 @@ _HEADER = re.compile(
 )
 _LEFT_OUT = re.compile(r"# left out: column ('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"): (.*)")
 _OF_COLUMNS = ("attributes", "impossible")
-_INSTEAD = "; if it is something else:"
 _WARNING = "# DRAFT, read off the data"
 _DRAFT = re.compile(r"^draft\s*=\s*true[^\n]*\n\n?", re.MULTILINE)
 
@@ -99,7 +99,7 @@ class SchemaFile:
     def left_out(self) -> dict[str, str]:
         """Return {column: reason} of the columns that are left out of the schema."""
         alone = [(p.name, _LEFT_OUT.match(p.text)) for p in self.parts if not p.table and p.name]
-        return {name: found[2].removesuffix(_INSTEAD) for name, found in alone if found}
+        return {name: found[2].removesuffix(INSTEAD) for name, found in alone if found}
 
     def instead(self, name: str) -> Attribute | None:
         """Return the attribute that the file proposes for a left-out column, or None."""
@@ -167,7 +167,7 @@ class SchemaFile:
         """
         self._check_has(attribute)
         toml = Schema([_without_groups(attribute)]).to_toml().rstrip("\n").split("\n")
-        lines = [f"left out: column {attribute.name!r}: {reason}{_INSTEAD}", *toml]
+        lines = [f"left out: column {attribute.name!r}: {reason}{INSTEAD}", *toml]
         comment = "".join(f"# {line}\n" for line in lines)
         kept = [p for p in self.parts if (p.table, p.name) != ("attributes", attribute.name)]
         return SchemaFile((*kept, _comment_part(_with_empty_line(comment)))).spaced().settled()

@@ -41,13 +41,14 @@ _WRAPPERS = ("make_zCDP_to_approxDP", "make_fix_delta", "make_approximate")
 _COMPOSITIONS = ("make_composition", "make_basic_composition")
 _LAPLACE = "its noise is Laplace or geometric, not Gaussian"
 _CHOSEN = "it chooses an answer by the data, which costs privacy that no table shows"
+_LEFT_OUT = "it leaves out small counts, so that its answers are biased"
 _LATER = "its queries are chosen later; hint: certify what was released"
 _WHY = {
     "make_laplace": _LAPLACE,
     "make_geometric": _LAPLACE,
     "make_laplace_threshold": _LAPLACE,
-    "make_gaussian_threshold": "it leaves out small counts, so that its answers are biased",
-    "make_noise_threshold": "it leaves out small counts, so that its answers are biased",
+    "make_gaussian_threshold": _LEFT_OUT,
+    "make_noise_threshold": _LEFT_OUT,
     "make_noisy_max": _CHOSEN,
     "make_noisy_top_k": _CHOSEN,
     "make_report_noisy_max_gumbel": _CHOSEN,

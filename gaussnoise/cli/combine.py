@@ -8,7 +8,7 @@ import typer
 from ..tables import combine
 from .console import check_new, say, show
 from .documents import release_document
-from .options import AllRowsFit, Format, Json
+from .options import AllRowsFit, Format, Json, Results
 from .published import published
 
 
@@ -16,7 +16,7 @@ def combine_releases(
     folders: Annotated[
         list[Path], typer.Argument(help="Folders of two releases of the same rows, or more.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="New directory for the results.")],
+    out: Results,
     format: Format = "csv",
     same_rows: Annotated[
         str,

@@ -181,6 +181,7 @@ AllRowsFit = Annotated[
         "release alone leaves out such rows.",
     ),
 ]
+Results = Annotated[Path, typer.Option("--out", "-o", help="New directory for the results.")]
 _FORMATS = f"Table files: {' or '.join(FORMATS)}."
 Format = Annotated[str, typer.Option("--format", help=_FORMATS)]
 StatedFormat = Annotated[str | None, typer.Option("--format", help=_FORMATS, show_default="csv")]

@@ -22,6 +22,7 @@ from .options import (
     OnOutside,
     Purpose,
     RequestedBy,
+    Results,
     StatedFormat,
     StatedTables,
     Verifier,
@@ -57,7 +58,7 @@ class ReleaseOptions(Options):
 @with_options
 def make_release(
     options: ReleaseOptions,
-    out: Annotated[Path, typer.Option("--out", "-o", help="New directory for the results.")],
+    out: Results,
     table: StatedTables = None,
     written: DatedFileOptions = DatedFileOptions(),
     on_outside: OnOutside = "drop",

@@ -16,6 +16,7 @@ from domains.floats import UNIT, Array
 
 from ...errors import CovarianceError
 
+UNEVEN = "expected weights and bands of more even sizes"
 _NUMBERS_AT_ONCE = 2**25  # largest number of floats in memory: 256 MB
 _TICKS_AT_ONCE = 512
 _WIDEST = 400.0  # weights, bands and shifts differ by at most two to this power
@@ -297,7 +298,7 @@ class _Steps:
         """Return a bound on the error that each tick adds to its form, shape (ticks, *lanes)."""
         size, b = len(measured.weights), self.pivots.shape[1]
         if not self.left[:size].min() > _LEAST:
-            raise CovarianceError("expected weights and bands of more even sizes")
+            raise CovarianceError(UNEVEN)
         form = _Form(
             [self.pivots[1 : size + 1, j] for j in range(b)],
             [[row[1 : size + 1, r] for r in range(b - 1 - j)] for j, row in enumerate(self.rows)],

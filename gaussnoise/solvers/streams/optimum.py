@@ -184,7 +184,7 @@ def _squared_norm(bands: Array, row_weights: Array, column_weights: Array) -> fl
     x = scipy.linalg.solve_banded((len(bands) - 1, 0), below, np.sqrt(row_weights)[:, None] * signs)
     norm = float((column_weights[:, None] * x**2).sum()) / _SIGNS
     if not 0 < norm < math.inf:
-        raise CovarianceError("expected weights and bands of more even sizes")
+        raise CovarianceError(banded.UNEVEN)
     return norm
 
 

@@ -40,6 +40,7 @@ from .roles import may_be_person, role_of
 from .seen import MOST_CATEGORIES, NEARLY_ALL, Seen
 from .suspects import months_apart, no_answers
 
+INSTEAD = "; if it is something else:"  # ends a comment on a column that is left out
 _MOST_INTEGERS = 20
 _SKEWED = 20.0  # numbers are skewed if the largest is at least this many times the median
 _FEW_OF, _MOST_RARE = 1000, 5  # share of rows of rare categories, and how many a comment names
@@ -85,7 +86,7 @@ class Draft(NamedTuple):
         for name, reason in self.left_out.items():
             lines = [f"left out: {reason}"]
             if name in self.instead:
-                lines[0] += "; if it is something else:"
+                lines[0] += INSTEAD
                 lines += map(_escaped, Schema([self.instead[name]]).to_toml().rstrip().split("\n"))
             blocks.append("".join(f"# {_one_line(line)}\n" for line in lines))
         return "\n".join(blocks)

@@ -139,11 +139,8 @@ def _declared(
         # persons in a variant column are refused: different values may have the same text
         if kind not in (*_NO_VALUES, *_OF_ANY_VALUE, "uuid") or (name, kind) == (person, "variant"):
             zoned = "tz" in kind or "zone" in kind
-            hint = "local times without a time zone" if zoned else "text or numbers"
-            raise DataError(
-                f"column {name!r}: expected a type that can be read, got {kind}; hint: cast it to "
-                f"{hint}, before"
-            )
+            readable = "local times without a time zone" if zoned else "text or numbers"
+            raise _unreadable(name, kind, readable)
     # columns that hold only nulls and have no type get the wanted one
     own = {name: wanted[name] for name, kind in kinds.items() if kind in _NO_VALUES}
     if own:
@@ -193,7 +190,12 @@ def _as_text(frame: Frame, name: str) -> Frame:
         else:
             column = arrow_of(frame[name]).cast(pa.large_string())
         return nw.from_native(native.set_column(place, name, column), eager_only=True)
-    raise DataError(
-        f"column {name!r}: expected a type that can be read, got "
-        f"{_type_in_engine(frame, name)}; hint: cast it to text, before"
+    raise _unreadable(name, _type_in_engine(frame, name), "text")
+
+
+def _unreadable(name: str, kind: str, readable: str) -> DataError:
+    """Return the error of a column whose type cannot be read; ``readable`` is one that can."""
+    return DataError(
+        f"column {name!r}: expected a type that can be read, got {kind}; hint: cast it to "
+        f"{readable}, before"
     )

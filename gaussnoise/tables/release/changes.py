@@ -18,18 +18,20 @@ from ...layout import WIDTH, fitted
 from ..planning.facts import counted_text, marginal_name, persons_text
 from ..schema.about import About, is_line
 from ..schema.entries import Entry, entry_term, term_name
-from ..schema.numbers import interval_text, values_text
+from ..schema.numbers import values_text
 from ..schema.schema import Schema
 from .comparison import ComparisonTable
+from .formats.csv import MEANINGS
 from .formats.format import MEANING, NUMBER_FORMAT
 from .mean_changes import MeanChanges, changes_of_means, no_changes
-from .merged import MergedPlan
+from .merged import MergedPlan, all_fit_text
 from .noisy import AbstractRelease
 from .report.numbers import cells_of
 from .report.render import Cell, digits_of, number, shown
 from .show import rows_text
 from .store import StoredTables
 from .table import AbstractEstimates
+from .text import weight_text
 from .tidy import LEVEL, arrow_columns, interval_record, level_text
 
 if TYPE_CHECKING:
@@ -53,8 +55,8 @@ CLOSING = (
 NO_CHANGE = "No change that the noise allows to see."
 
 _ENDS = {
-    "_low": f"the lower end of the {level_text(LEVEL)} interval of",
-    "_high": f"the upper end of the {level_text(LEVEL)} interval of",
+    "_low": f"{MEANINGS['low']} of",
+    "_high": f"{MEANINGS['high']} of",
     "_standard_deviation": "the standard deviation of the noise in",
 }
 _SHOWN = 20  # most rows of a table in text
@@ -422,20 +424,14 @@ def notes_text(changes: "Changes", found: Sequence[ShownChanges]) -> list[str]:
         for a in used
         if a.is_summed
     ]
-    if plan.weight is not None:
-        most = interval_text(0, plan.weight.most)
-        notes.append(
-            f"Every row counts as its {plan.weight.column!r}, clipped to {most}: all numbers are "
-            "weighted."
-        )
+    notes += weight_text(plan, "numbers")
     counted = dict.fromkeys(
         counted_text(one.plan) for one in (changes.before, changes.after) if one.plan.person
     )
     if changes.left_out_by:
         notes.append(
-            "Assumed: every row had a value of the schema in "
-            f"{', '.join(map(repr, changes.left_out_by))}. Rows without one are in no table of one "
-            "of the releases, and in the tables of the other: changes may be of these rows alone."
+            f"{all_fit_text(changes.left_out_by)} Rows without one are in no table of one of the "
+            "releases, and in the tables of the other: changes may be of these rows alone."
         )
     plans: list[Any] = [one.plan for one in (changes.before, changes.after)]
     if any(isinstance(plan, MergedPlan) and plan.agreement is None for plan in plans):

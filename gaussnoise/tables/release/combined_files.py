@@ -49,6 +49,7 @@ from .stored import (
     table_places,
 )
 from .text import (
+    AGREE,
     FOR_SPECIALISTS,
     INTERVALS,
     UNBIASED,
@@ -298,7 +299,7 @@ def combined_text(release: TableRelease, places: Sequence[str]) -> str:
             "",
             agreement_text(plan.agreement, plan.person),
             *plan.assumed,
-            f"If they are: {UNBIASED} Tables agree on the totals that they share.",
+            f"If they are: {UNBIASED} {AGREE}",
             INTERVALS,
             *numbers_text(release),
             *dropped_text(release),

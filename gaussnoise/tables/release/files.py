@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+_OTHER_FORMAT = 'hint: format="csv" or "parquet"'
 _MOST_ANSWERS = 10**7  # most answers of an entry that are written
 BRIEF = {"count": "0.0", "mean": "0.00", "low": "0.00", "high": "0.00"}  # number formats of means
 
@@ -72,7 +73,7 @@ def check_format(format: str, schema: Schema, subsets: Sequence[Subset]) -> None
     if cells > wanted.most_rows:
         raise ParameterError(
             f"save: expected tables of at most {wanted.most_rows} cells for {format.upper()}, got "
-            f'one of {cells}; hint: format="csv" or "parquet"'
+            f"one of {cells}; {_OTHER_FORMAT}"
         )
     attributes = [schema.attributes[i] for i in {i for S in subsets for i in S}]
     texts = [str(text) for a in attributes for text in (a.name, *a.labels)]
@@ -81,7 +82,7 @@ def check_format(format: str, schema: Schema, subsets: Sequence[Subset]) -> None
     if (longest := max(lengths, default=0)) > wanted.longest_text:
         raise ParameterError(
             f"save: expected names and labels of at most {wanted.longest_text} characters for "
-            f'{format.upper()}, got one of {longest}; hint: format="csv" or "parquet"'
+            f"{format.upper()}, got one of {longest}; {_OTHER_FORMAT}"
         )
 
 

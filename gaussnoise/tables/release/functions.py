@@ -29,6 +29,7 @@ from .tidy import LEVEL, level_text
 Array = NDArray[np.float64]
 
 _MOST_NUMBERS = 400  # most numbers in a function, since the time grows with their cube
+_WITH_SQUARES = 'hint: base={"kind": "moments", "degrees": [0, 1, 2]} of the attribute'
 _NONE = "no interval: the noise is too large for this function; within it "
 _ROUNDING = 1e-12  # smaller changes, relative to the function's value, are rounding errors
 _MOST_BENT = 0.2  # most standard deviations between a function and its quadratic approximation
@@ -188,8 +189,7 @@ def variance_within(release: AbstractRelease, name: str, within: Weights) -> Fun
     base = release.plan.schema.attributes[i].base
     if not isinstance(base, Clipped) or not base.squares:
         raise ParameterError(
-            f"variance: expected a clipped number with squares, got {name!r}; hint: "
-            'base={"kind": "moments", "degrees": [0, 1, 2]} of the attribute'
+            f"variance: expected a clipped number with squares, got {name!r}; {_WITH_SQUARES}"
         )
     ((names, own),) = within.items()
     moments = [{(*names, name): np.multiply.outer(own, row)} for row in powers(base)]
@@ -310,8 +310,7 @@ def _pair_moments(
     for name, base in zip(names, bases, strict=True):
         if most > 1 and not base.squares:
             raise ParameterError(
-                f"{asked}: expected clipped numbers with squares, got {name!r}; hint: "
-                'base={"kind": "moments", "degrees": [0, 1, 2]} of the attribute'
+                f"{asked}: expected clipped numbers with squares, got {name!r}; {_WITH_SQUARES}"
             )
     first, second = (powers(base) for base in bases)
     ((own, cells),) = within.items()

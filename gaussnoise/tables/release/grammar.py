@@ -55,8 +55,9 @@ from .question import (
 )
 from .shorter import question_text
 from .tick_times import TickTimes
-from .words import COMPARED, TICKS, Reader, grammar, patterns
+from .words import COMPARED, PROBABILITIES, TICKS, Reader, grammar, patterns
 
+_BEFORE_TIME = "expected the attribute before this time, "
 _ONE_TICK = "expected one tick, from 1 on, or by tick"
 # a character that is no space
 _SOLID = re.compile(r"\S")
@@ -293,7 +294,7 @@ class _Meaning(Transformer):
         asked = [child for child in children if getattr(child, "type", "") == "PROBABILITY"]
         for probability in asked:
             if not 0 <= float(probability) <= 1:
-                self._fail("expected probabilities between 0 and 1, like 0.5, 0.9", probability)
+                self._fail(PROBABILITIES, probability)
         i, given = self._distribution(*children[len(asked) :])
         return Quantile(i, tuple(map(float, asked)) or (0.5,), given)
 
@@ -477,7 +478,7 @@ class _Meaning(Transformer):
         """Return (parts, groups) as pairs of a part and the only group that contains this part."""
         attribute = self._attributes[i]
         if not isinstance(groups, Level | tuple):
-            self._fail(f"expected groups by other attributes than {attribute.name!r}", said.at)
+            self._fail_as_groups(i, said.at)
         wholes = groups.cells if isinstance(groups, Level) else (groups,)
         every = Level(attribute.name, attribute.labels, tuple((k,) for k in range(attribute.size)))
         asked = parts if isinstance(parts, Level) else every
@@ -587,13 +588,11 @@ class _Meaning(Transformer):
             before = self._reader.text[: period.start_pos].rstrip().rpartition(" ")[0]
             rest = self._reader.text[len(before) :]
             asks = [f"{before} {name}{rest}".strip() for name in names]
-            expected = f"expected the attribute before this time, {one_of(names)}"
+            expected = f"{_BEFORE_TIME}{one_of(names)}"
             if TICKS in which:
                 names, asks = names[:-1], asks[:-1]
-                expected = (
-                    f"expected the attribute before this time, {one_of(names)}, or the number of "
-                    "a tick in its place, like tick 1"
-                )
+                tick = "the number of a tick in its place, like tick 1"
+                expected = f"{_BEFORE_TIME}{one_of(names)}, or {tick}"
             self._fail(expected, meta, asks)
         return which[0], known[which[0]]
 
@@ -721,8 +720,11 @@ class _Meaning(Transformer):
     def _check_other_attributes(self, of: Conditions, given: _Read) -> None:
         for i in given.where:
             if i in of:
-                name = self._attributes[i].name
-                self._fail(f"expected groups by other attributes than {name!r}", given.at)
+                self._fail_as_groups(i, given.at)
+
+    def _fail_as_groups(self, i: int, at: Meta | Token) -> NoReturn:
+        name = self._attributes[i].name
+        self._fail(f"expected groups by other attributes than {name!r}", at)
 
     def _fail(self, expected: str, at: Meta | Token, asks: Iterable[str] = ()) -> NoReturn:
         self._reader.fail(expected, at.start_pos or 0, at.end_pos or 0, asks=asks)

@@ -11,7 +11,16 @@ from ...errors import ParameterError
 from ..planning.facts import mean_of
 from ..planning.ranges import FoundRange
 from .noisy import AbstractRelease
-from .population import PARTS, ColumnMean, Grid, groups_of, means_in, reaches, shown_parts
+from .population import (
+    PARTS,
+    ColumnMean,
+    Grid,
+    groups_of,
+    level_expected,
+    means_in,
+    reaches,
+    shown_parts,
+)
 from .tidy import LEVEL, level_text
 
 
@@ -141,10 +150,7 @@ def no_changes(
         return "expected means by the same groups in both releases, got other ones"
     wrong = max(ranges[0][column].wrong + ranges[1][column].wrong for column in shared)
     if not (isinstance(level, int | float) and 0 < level < 1 - wrong):
-        return (
-            f"expected 0 < level < {1 - wrong:.6g}, since ranges were checked for a chance of "
-            f"{wrong:.3g} to err, got {level!r:.80}"
-        )
+        return level_expected(wrong, level)
     return None
 
 

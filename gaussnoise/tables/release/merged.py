@@ -66,6 +66,11 @@ class Agreement(NamedTuple):
         return cls(chi_squared, free, p_value)
 
 
+def all_fit_text(columns: Sequence[str]) -> str:
+    """Return the sentence that every row is assumed to have a value that fits in these columns."""
+    return f"Assumed: every row had a value of the schema in {', '.join(map(repr, columns))}."
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class MergedPlan(PickledByArguments):
@@ -107,10 +112,9 @@ class MergedPlan(PickledByArguments):
         """The assumption that all rows have valid values, in words; empty if it was not made."""
         if not self.fits:
             return []
-        names = ", ".join(map(repr, self.fits))
         return [
-            f"Assumed: every row had a value of the schema in {names}. Rows without one are in the "
-            "tables of some of the releases alone."
+            f"{all_fit_text(self.fits)} Rows without one are in the tables of some of the releases "
+            "alone."
         ]
 
     @property

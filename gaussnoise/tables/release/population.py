@@ -512,6 +512,14 @@ def asked_population(
     return Population(parts, grid)
 
 
+def level_expected(wrong: float, level: object) -> str:
+    """Return in words the levels that are possible if ranges are wrong with this probability."""
+    return (
+        f"expected 0 < level < {1 - wrong:.6g}, since ranges were checked for a chance of "
+        f"{wrong:.3g} to err, got {level!r:.80}"
+    )
+
+
 def left_over(own: FoundRange, level: float) -> float:
     """Return the error probability left for noise and sampling.
 
@@ -519,10 +527,7 @@ def left_over(own: FoundRange, level: float) -> float:
     """
     left = 1 - level - own.wrong if isinstance(level, int | float) else math.nan
     if not 0 < left < 1:
-        raise ParameterError(
-            f"population_means: expected 0 < level < {1 - own.wrong:.6g}, since ranges were "
-            f"checked for a chance of {own.wrong:.3g} to err, got {level!r}"
-        )
+        raise ParameterError(f"population_means: {level_expected(own.wrong, level)}")
     return left
 
 

@@ -56,10 +56,7 @@ def proportions(release: AbstractRelease, names: Entry, given: Entry = ()) -> Pr
         table = tuple(
             release.plan.schema.names[i] for i in (*(i for i in group if i not in asked), *asked)
         )
-        raise ParameterError(
-            f"proportions: expected groups by some of {names!r}, got given={given!r}; "
-            f"hint: proportions({table!r}, given={given!r})"
-        )
+        raise _other_groups(repr(names), given, f"proportions({table!r}, given={given!r})")
     labels = tuple(release.plan.schema.attributes[i].labels for i in asked)
     groups = _groups(release, counts, tuple(axis for axis, i in enumerate(S) if i not in G))
     share = release.query.spread(np.ones([release.query.strategies[i].size for i in G]), G, S)
@@ -270,12 +267,16 @@ def _within(release: AbstractRelease, names: Entry, given: Entry) -> _Within:
     asked, group = _term(release, names), _term(release, given)
     if missing := [i for i in group if i not in asked]:
         name = release.plan.schema.names[missing[0]]
-        raise ParameterError(
-            f"proportions: expected groups by some of {_names_text(names)}, got given={given!r}; "
-            f"hint: add {name!r} to the table"
-        )
+        raise _other_groups(_names_text(names), given, f"add {name!r} to the table")
     places = {i: _places(release, i, asked[i], group[i]) for i in group}
     return _Within(asked, group, places)
+
+
+def _other_groups(names: str, given: Entry, hint: str) -> ParameterError:
+    """Return the error of groups by attributes that the table ``names`` lacks."""
+    return ParameterError(
+        f"proportions: expected groups by some of {names}, got given={given!r}; hint: {hint}"
+    )
 
 
 def _has_levels(release: AbstractRelease, names: Names) -> bool:

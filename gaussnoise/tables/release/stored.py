@@ -226,15 +226,20 @@ def difference(
             for one in (expected, record)
         )
     if (found := first_difference(expected, record)) is not None:
-        return f"{file!r} does not follow from its plan: {found}"
+        return _other_plan(file, found)
     stored = {name: _text_in(folder / name, len(text)) for name, text in texts.items()}
     for name, text in texts.items() if ours and not as_matrix else ():
         if (found := text_difference(text, stored[name])) is not None:
-            return f"{name!r} does not follow from its plan: {found}"
+            return _other_plan(name, found)
     said = (texts.get("summary.txt", ""), stored.get("summary.txt", ""))
     if len({_SIMULATED in own for own in said}) > 1:
         return f"'summary.txt' and {file!r} disagree whether this is a simulation"
     return None
+
+
+def _other_plan(file: str, found: str) -> str:
+    """Return the fault of a file that differs from what the plan says, as ``found`` says."""
+    return f"{file!r} does not follow from its plan: {found}"
 
 
 def list_difference(
@@ -251,7 +256,7 @@ def list_difference(
             file = f"{name}.jsonl"
             got = read_index(folder / file, len(entries), _longest(plan))
             if (found := first_difference(json.loads(json.dumps(entries)), got)) is not None:
-                return f"{file!r} does not follow from its plan: {found}"
+                return _other_plan(file, found)
     return None
 
 

@@ -20,6 +20,7 @@ from .tidy import LEVEL, level_text
 
 if TYPE_CHECKING:
     from ..planning.plan import Plan
+    from .merged import MergedPlan
 
 UNBIASED = (
     "Estimates are right on average (unbiased), and no count was cut or rounded: by noise they may "
@@ -91,13 +92,13 @@ def numbers_text(release: AbstractRelease) -> list[str]:
     return [*lines, *weight_text(plan)]
 
 
-def weight_text(plan: "Plan") -> list[str]:
+def weight_text(plan: "Plan | MergedPlan", weighted: str = "counts and sums") -> list[str]:
     """Return the sentence on the weights of rows; none without weights."""
     if plan.weight is None:
         return []
     return [
         f"Every row counts as its {plan.weight.column!r}, clipped to "
-        f"{interval_text(0, plan.weight.most)}: all counts and sums are weighted."
+        f"{interval_text(0, plan.weight.most)}: all {weighted} are weighted."
     ]
 
 

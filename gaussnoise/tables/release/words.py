@@ -167,6 +167,7 @@ _GRAMMAR = rf"""
     EDGE: /{ENDPOINT}/
     %declare NAME VALUE LABEL NOUN PERIOD
 """
+PROBABILITIES = "expected probabilities between 0 and 1, like 0.5, 0.9"
 _SIGNS = {"COMMA": "a comma", "$END": "the end of the question", "INT": "a whole number"}
 _SIGNS |= {
     "COLON": '":"',
@@ -466,7 +467,7 @@ class Reader:
         if "EDGE" in accepted:
             self.fail_at_edge(attribute, at, end)
         if "PROBABILITY" in accepted:
-            self.fail("expected probabilities between 0 and 1, like 0.5, 0.9", at, end)
+            self.fail(PROBABILITIES, at, end)
         quiet = _QUIET | ({*COMPARED, "_BETWEEN"} if "NAME" in accepted else set())  # after names
         quiet |= _TICKS if self._tick is None else set()
         words = [name for name in grammar()[1] if name in accepted and name not in quiet]

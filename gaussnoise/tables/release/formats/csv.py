@@ -18,7 +18,7 @@ from .format import MEANING, AbstractFormat, Notes
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")  # names that need no escapes
 _WAITS = 1000  # milliseconds
-_MEANINGS = {
+MEANINGS = {
     "estimate": "the estimate",
     "standard_deviation": "the standard deviation of the noise in the estimate",
     "low": f"the lower end of the {level_text(LEVEL)} interval",
@@ -44,7 +44,7 @@ class Csv(AbstractFormat):
                 if MEANING in (f.metadata or {})
             }
             keys = [name for name in schema.names if name not in NUMBERS and name not in own]
-            write_metadata(file, _MEANINGS | own, keys, schema, notes)
+            write_metadata(file, MEANINGS | own, keys, schema, notes)
         return csv.CSVWriter(file, schema)
 
     def numbers(
