@@ -1,5 +1,5 @@
 "use strict";
-// The checks that notebooks/verifying.md specifies, in exact arithmetic, for the browser of a reader.
+// The checks that notebooks/checks.md specifies, in exact arithmetic, for the browser of a reader.
 // Integers of JSON are BigInt here, its objects are Map, and its other numbers are doubles.
 const verifier = (() => {
   class Fault extends Error {}
