@@ -33,9 +33,9 @@ from ..schema.dialect import USUAL, Dialect, Files, hint
 from ..schema.interval_names import whole_names
 from ..schema.schema import RESERVED_NAMES, Attribute, Category, Schema, stated_toml
 from ..schema.spellings import Spelt, abbreviated, joined
-from .calendar_names import in_order
 from .edges import calendar_edges, log_edges, round_edges, round_ends
 from .like_dates import like_dates
+from .order import in_order
 from .roles import may_be_person, role_of
 from .seen import MOST_CATEGORIES, NEARLY_ALL, Seen
 from .suspects import months_apart, no_answers

@@ -8,7 +8,8 @@ from .seen import MOST_CATEGORIES, Seen
 _PERSONS = set(
     "person patient subject participant respondent customer client user member student pupil "
     "employee worker resident inhabitant tenant taxpayer household family individual citizen "
-    "passenger voter account uid uuid guid pid ssn hh persona personne paciente kunde".split()
+    "passenger voter account uid uuid guid pid ssn hh persona personne paciente kunde "
+    "firm company business enterprise establishment betrieb unternehmen firma".split()
 )
 _KEYS = {"id", "ids", "key", "no", "nr", "num", "number", "code", "nummer"}
 _WEIGHTS = set(

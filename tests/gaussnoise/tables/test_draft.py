@@ -648,10 +648,29 @@ def test_names_of_months_and_days_are_in_the_order_of_the_calendar(texts, order)
 
 
 @pytest.mark.parametrize(
+    "order",
+    [
+        ["1-9", "10-49", "50-249", "250+", "k.A."],
+        ["<5", "5-9", "10-14", "65+"],
+        ["under 18", "18 to 64", "65 and over"],
+        ["bis 499", "500 - 999", "1.000 - 4.999", "10,000 or more", "over 20000"],
+        ["Ward 2", "Ward 2b", "Ward 10"],
+        ["A00.12", "A00.123", "A01"],
+        ["7", "007a", "x"],
+    ],
+)
+def test_numbers_in_texts_are_in_the_order_of_their_size(order):
+    attribute, _ = of(pl.DataFrame({"v": sorted(order) * 20}))
+    assert attribute.categories == tuple(order)
+
+
+@pytest.mark.parametrize(
     ("name", "is_person"),
     [
         ("patientid", True),
         ("Kundennr", True),
+        ("Betrieb-Nr", True),
+        ("company id", True),
         ("Personen-Nr", True),
         ("Nr. of Kinder", False),
         ("Patientennummer", True),
