@@ -14,7 +14,10 @@ CODES = np.array(sorted(_USUAL | {-code for code in _USUAL} | {-k for k in range
 # the first months of the years 1 and 1900, and the last of the year 9999, from year 0
 _MONTHS = {1 * 12, 1900 * 12, 9999 * 12 + 11}
 _MONTHS_APART = 120
-NO_ANSWER = {"?", "n/a", "n.a.", "#n/a", "null", "not available", "not stated"}  # in lower case
+NO_ANSWER = {  # in lower case
+    *("?", "n/a", "n.a.", "#n/a", "null", "not available", "not stated", "no answer"),
+    *("k.a.", "k. a.", "keine angabe", "ohne angabe"),
+}
 _MOST_TEXTS = 20  # most codes of a column
 _FAR = 2.0  # a code is at least this many times the largest other number
 
@@ -42,8 +45,8 @@ def suspects(codes: Iterable[float], low: float, high: float) -> list[int]:
 def no_answers(texts: Iterable[str]) -> list[str]:
     """Return the texts among categories that mean "no answer", like "n/a", but not "unknown".
 
-    >>> no_answers(["F", "N/A", "M", "n/a", "unknown", "?"])
-    ['?', 'N/A', 'n/a']
+    >>> no_answers(["F", "N/A", "M", "k.A.", "unknown", "?"])
+    ['?', 'N/A', 'k.A.']
     """
     return sorted(text for text in texts if text.strip().casefold() in NO_ANSWER)[:_MOST_TEXTS]
 

@@ -211,13 +211,13 @@ def test_values_that_differ_in_case_blanks_or_unicode_form_are_joined(untyped):
 
 def test_texts_that_mean_no_answer_are_codes_and_others_stay_categories(untyped):
     """What may be an answer, like none or unknown, is left for a person to decide."""
-    lines = ["F", "f", "n/a", "M", "N/A", "none", "unknown", "-", "F", "not stated"]
+    lines = ["F", "f", "k.A.", "M", "N/A", "none", "unknown", "-", "F", "keine Angabe"]
     table = untyped(lines)
     attribute, reason = of(table)
     assert attribute.categories == ("-", "F", "M", "none", "unknown")
-    assert attribute.missing == ("N/A", "n/a", "not stated")
+    assert attribute.missing == ("N/A", "k.A.", "keine Angabe")
     assert (attribute.other, attribute.spellings) == ("other or not stated", (("F", ("f",)),))
-    assert '"N/A", "n/a", "not stated" mean no answer: they count in the catch-all.' in reason
+    assert '"N/A", "k.A.", "keine Angabe" mean no answer: they count in the catch-all.' in reason
     schema = gn.Schema.loads(draft(table).to_toml()).confirmed()
     assert schema.attributes[0] == attribute
     found = gn.plan(schema, ["v"], gn.zCDP(1.0)).check(table)
@@ -650,7 +650,7 @@ def test_names_of_months_and_days_are_in_the_order_of_the_calendar(texts, order)
 @pytest.mark.parametrize(
     "order",
     [
-        ["1-9", "10-49", "50-249", "250+", "k.A."],
+        ["1-9", "10-49", "50-249", "250+", "none"],
         ["<5", "5-9", "10-14", "65+"],
         ["under 18", "18 to 64", "65 and over"],
         ["bis 499", "500 - 999", "1.000 - 4.999", "10,000 or more", "over 20000"],
@@ -822,7 +822,7 @@ def test_categories_of_text_are_as_the_file_has_them(tmp_path):
     (tmp_path / "t.csv").write_text("a;b\n" + "\n".join(numbers + texts), encoding="utf-8")
     stated = gn.Dialect(";", ",", date_format="dd.MM.yyyy")
     found = draft(stated.table(tmp_path / "t.csv"))
-    assert set(found.attributes[0].categories) == {"0,5", "1,5", "2,5", "k.A.", "n.v.", "1."}
+    assert set(found.attributes[0].categories) == {"0,5", "1,5", "2,5", "o.B.", "n.v.", "1."}
     assert "01.01.2023" in found.attributes[1].categories
     plan = gn.plan(found.schema.confirmed(), 1, gn.zCDP(1))
     assert plan.check(tmp_path / "t.csv").left_out == 0
