@@ -816,7 +816,7 @@ def test_records_are_not_counted_by_an_empty_first_line(tmp_path):
 
 def test_categories_of_text_are_as_the_file_has_them(tmp_path):
     """Also in columns in which most texts are numbers or dates: a release compares text."""
-    texts = [f"{text};u{k}" for k in range(12) for text in ("k.A.", "n.v.", "1.")]
+    texts = [f"{text};u{k}" for k in range(12) for text in ("o.B.", "n.v.", "1.")]
     numbers = [f"{k % 3},5;{k % 28 + 1:02}.01.2023" for k in range(60)]
     more = "".join(f"{k},5;x\n" for k in range(300))
     (tmp_path / "t.csv").write_text("a;b\n" + "\n".join(numbers + texts), encoding="utf-8")
