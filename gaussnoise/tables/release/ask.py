@@ -138,9 +138,9 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
 
     Returns:
         An :class:`Answer`. The coverage of its intervals is at least the level. It is exact for
-        counts, and for shares, means and ratios of counts and sums if the denominator is clear of
-        zero (Fieller 1954). For quantiles it is exact up to the width of bins; for functions see
-        ``method``. For differences and ratios of shares or means, coverage holds to first order.
+        counts, and for shares, means and ratios of counts and sums if the denominator is clearly
+        positive (Fieller 1954). For quantiles it is exact up to the width of bins; for functions
+        see ``method``. For differences and ratios of shares or means, it holds to first order.
         Intervals are cut to the possible values, so an estimated share outside [0, 1] is outside
         its interval.
 
@@ -353,7 +353,7 @@ class _Asked:
     def _numbers(
         self, asked: Amount, axes: Mapping[int, _Axis], count: int = 1
     ) -> tuple[_Numbers, list[str]]:
-        """Return an amount's numbers, with intervals for ``count`` numbers together, and notes."""
+        """Return an amount's numbers and notes; intervals hold together for ``count`` numbers."""
         if (table := self._whole_table(asked)) is not None:
             low, high = table.confidence_interval(self.level, simultaneous=count > 1)
             cut = table.cut if isinstance(table, MeanTable) and table.cut.any() else None
@@ -419,7 +419,7 @@ class _Asked:
     def _with_interval(
         self, asked: Amount, x: Array, covariance: Array, z: float
     ) -> tuple[Ratios, Array]:
-        """Return an amount with ± ``z`` deviations, and its derivatives by the sums ``x``."""
+        """Return an amount with ± ``z`` deviations, and its gradient in the sums ``x``."""
         # forms are weighted sums of cells; x: (numbers, forms), covariance: (numbers, forms, forms)
         if isinstance(asked, Count):
             deviation = np.sqrt(np.maximum(covariance[:, 0, 0], 0))
@@ -440,7 +440,7 @@ class _Asked:
     def _pair(
         self, first: Amount, second: Amount, axes: Mapping[int, _Axis]
     ) -> tuple[Ratios, Ratios, Array]:
-        """Return two amounts with intervals, and the covariance of both estimates per number."""
+        """Return two amounts with intervals, and the covariance of their estimates, by number."""
         forms = self._forms(first), self._forms(second)
         x, covariance = self._counts([*forms[0], *forms[1]], axes, len(forms[0]))
         own = slice(len(forms[0])), slice(len(forms[0]), None)
@@ -883,7 +883,7 @@ def _may_be_empty(known: Array, limits: tuple[float, float], whose: str = "the g
 
 
 def _ranks_text(ranks: Sequence[tuple[int, int]], unknown: Sequence[object]) -> str:
-    """Return in words which ranks the noise leaves uncertain, from (best, worst) of each number."""
+    """Return in words the ranks that noise leaves uncertain; ``ranks`` are (best, worst) pairs."""
     blocks: list[list[int]] = []
     for best, worst in sorted(ranks):
         if blocks and best <= blocks[-1][1]:

@@ -1,4 +1,4 @@
-"""Tables made to look like counts, non-negative or integers, which biases them.
+"""Tables whose cells were made non-negative or integers, like counts, which makes them biased.
 
 Intervals do not account for this bias.
 """
@@ -171,7 +171,7 @@ def nonnegative(estimate: Numbers) -> Numbers:
 
 
 def projected(estimate: Numbers) -> Numbers:
-    """Return ``argmin ‖y − estimate‖₂ over y >= 0, Σy = Σestimate``, in O(n log n).
+    """Return the nearest non-negative array with the same total, in least squares.
 
     The result is zero if the total is not positive. Otherwise it is a shift θ and a cut,
     ``max(estimate − θ, 0)`` (Held, Wolfe & Crowder 1974; Duchi et al. 2008).
@@ -191,7 +191,7 @@ def projected(estimate: Numbers) -> Numbers:
 
 
 def integer(estimate: Numbers) -> NDArray[np.int64]:
-    """Return ``argmin ‖z − estimate‖₂`` over integers z with Σz = round(Σestimate).
+    """Return the nearest array of integers, in least squares, that has the rounded total.
 
     The method is that of largest remainders.
 

@@ -134,7 +134,7 @@ class ShownChanges:
 
     @property
     def finding(self) -> str:
-        """One sentence: the largest change that is clear of the noise, or that there is none.
+        """A sentence that states the largest change that is more than noise, or that none is.
 
         The sentence is supported by intervals that hold for all numbers of the table together.
         """
@@ -281,7 +281,7 @@ class ShownChanges:
 
 
 def shown_changes(changes: "Changes", of: Sequence[Entry] = ()) -> list[ShownChanges]:
-    """Return the tables of changes for some entries: tables that the releases were asked for.
+    """Return the tables of changes for the workload entries ``of``.
 
     Without ``of``, these are all planned entries that both releases can answer. An entry with a
     number that is clipped to an interval gives tables of the number's means and sums, by the other

@@ -147,7 +147,7 @@ class Prediction(NamedTuple):
 
 @dataclass(frozen=True)
 class Law:
-    """The distance between coefficients and those that the released numbers give.
+    """The distance between coefficients and released numbers.
 
     The squared distance is ``g' V⁺ g``, where g are the left sides of the estimating equations at
     the coefficients, and V⁺ is the pseudoinverse of the covariance of g.
@@ -175,10 +175,9 @@ class Law:
         return float(g @ w), gradient
 
     def nearest(self, rows: Array, values: Array) -> float:
-        """Return the smallest squared distance of all coefficients with ``rows @ beta = values``.
+        """Return the smallest squared distance over all beta with ``rows @ beta = values``.
 
-        The distance is that of :meth:`distance`, between coefficients beta and the released
-        numbers.
+        It is the distance of coefficients beta from the release, see :meth:`distance`.
         """
         root = self._root
         along = rows @ root
@@ -288,8 +287,8 @@ class AbstractCoefficients:
     def confidence_interval(self, level: float = LEVEL) -> ConfidenceInterval:
         """Return an interval for each coefficient of the counted rows, not simultaneous.
 
-        The interval of a coefficient contains a value if, with some values of the other
-        coefficients, the equations are near zero by the exact covariance of their noise.
+        The interval contains a value if, for some values of the other coefficients, the noise
+        explains why the equations do not hold exactly: its covariance is known exactly.
 
         Raises:
             ParameterError: level outside (0, 1).
@@ -449,17 +448,16 @@ def check_sample(function: str, weighted: bool, rows_per_person: int, hint: str 
 
 
 def hidden(values: Array, sd: Array) -> int | None:
-    """Return the index of the number that is least clear of zero; None if all are clear of zero.
+    """Return the index of the number that is hidden most by noise; None if none is hidden.
 
-    A number is clear of zero if it is more than :data:`CLEAR` standard deviations of noise above
-    it.
+    A number is hidden if it is at most :data:`CLEAR` standard deviations of its noise.
     """
     least = int(np.argmin(values - CLEAR * sd))
     return least if values[least] <= CLEAR * sd[least] else None
 
 
 def enough(release: AbstractRelease, value: float, sd: float) -> str:
-    """Return a hint for an error: the budget at which ``value`` would be clear of its noise."""
+    """Return a hint for an error: the budget with which noise would not hide ``value``."""
     hint = "a release with a larger budget"
     if value > 0:
         hint += f", about ρ = {(CLEAR * sd / value) ** 2 * release.rho_charged:.2g}"

@@ -210,7 +210,7 @@ def combined_in(directory: str | os.PathLike[str]) -> TableRelease | None:
 def _disagreement(
     release: TableRelease, tables: Any, places: Sequence[str], record: Mapping[str, Any]
 ) -> str | None:
-    """Return in words the first difference of a combination from its releases; None if none."""
+    """Return in words the first difference between a combination and its releases, or None."""
     plan, folder = release.plan, tables.folder
     if record["agreement"] is not None and len(places) > 2:  # tested pair by pair
         chi_squared, free = (record["agreement"][name] for name in Agreement._fields[:2])

@@ -33,9 +33,9 @@ class ComparisonTable(AbstractEstimates):
     """Every cell of one table compared with the same cell of another one.
 
     The intervals of differences of counts, sums and answers are exact, as are those of their ratios
-    (Fieller 1954). Means and shares are ratios themselves: intervals of their differences combine
-    the exact intervals of both (Zou & Donner 2008), and intervals of their ratios use standard
-    deviations; both to first order.
+    (Fieller 1954). Means and shares are ratios themselves, so their intervals hold to first order:
+    those of their differences combine the exact intervals of both (Zou & Donner 2008), and those of
+    their ratios use standard deviations.
 
     Attributes:
         attributes: names, one per axis.

@@ -40,12 +40,12 @@ _PROTECTED = (
 def difference(
     before: TableRelease, after: TableRelease, *, all_rows_fit: bool = False
 ) -> "Changes":
-    """Return what changed from one release to another, such as January's and June's.
+    """Return the changes from one release to another, such as from January's to June's.
 
     Formal guarantees:
         * Differences of counts and sums are unbiased, and their standard deviations exact, whether
-          the rows of both releases are the same or not: the noises are independent. So variances
-          add up.
+          the rows of both releases are the same or not: the noises are independent, so their
+          variances add up.
         * Comparing them costs no further privacy. A person whose rows are in both releases has
           spent the sum of both budgets (``rho_charged``), if both protect the same thing.
 
@@ -55,10 +55,10 @@ def difference(
             counted per person must be the same; all else may differ: the planned tables, the order
             of attributes, the budget, the neighbouring relation. If an attribute has other
             categories, edges or another interval, tables without it are compared.
-        all_rows_fit: if only one of the releases leaves out the rows without a valid value in some
-            attribute: whether to assume that there are no such rows. Without this assumption, such
-            releases are refused, since their tables count different rows. A catch-all, ``other``,
-            or ``on_outside="refuse"`` leaves no row out.
+        all_rows_fit: whether to assume that every row has valid values. It is needed if only one of
+            the releases leaves out the rows without a valid value in some attribute: their tables
+            count different rows, so they are refused without this assumption. A catch-all,
+            ``other``, or ``on_outside="refuse"`` leaves no row out.
 
     Returns:
         :class:`Changes`: ``changes["sex", "age"]`` is a table of differences, later minus earlier,

@@ -148,7 +148,7 @@ def save_release(
 
 
 def _software_entries(release: AbstractRelease) -> dict[str, object]:
-    """Return the software that drew the noise of a release read from files; {} for others."""
+    """Return the recorded software that drew the noise of a stored release; {} for others."""
     if not isinstance(release.tables, StoredTables):
         return {}
     record = read_json(release.tables.folder / "release.json")
@@ -158,7 +158,7 @@ def _software_entries(release: AbstractRelease) -> dict[str, object]:
 def copied(verifier: bool) -> dict[str, str]:
     """Return {path: content} of the verifier's programs, to be copied into a folder.
 
-    Empty unless ``verifier`` is true.
+    It is empty unless ``verifier`` is true.
     """
     own = sorted((Path(__file__).parents[2] / "verifier").glob("[!_]*.py")) if verifier else []
     return {f"verifier/{path.name}": path.read_text(encoding="utf-8") for path in own}
@@ -249,7 +249,7 @@ def document_of(release: AbstractRelease, answers: Mapping[int, str]) -> Documen
 
 
 def _stores_noise(plan: "Plan") -> bool:
-    """Return whether a plan's noise is stored: whether verifying it is faster than solving."""
+    """Return whether to store a plan's noise: if files can hold it, and solving is slow."""
     if plan.domain.is_cells or len(plan.query.multipliers) > MOST_FILES or plan.privacy.scales:
         return False  # with budgets that grow with numbers, solving is fast
     try:
@@ -301,7 +301,7 @@ def write_answer(release: AbstractRelease, entry: int, name: str, path: Path, no
 
 
 def rows_of(release: AbstractRelease, own: Answers) -> Any:
-    """Return the rows of a file or sheet of answers: only counts and means if it is a brief one."""
+    """Return the rows of a table of answers; a brief table has only counts and means."""
     return (_mean_rows if own.is_brief else _answer_rows)(release, own.entry)
 
 
@@ -362,7 +362,7 @@ def answered(release: AbstractRelease, answers: Mapping[int, str]) -> list[Answe
 
 
 def draw_picture(release: AbstractRelease, path: Path) -> None:
-    """Write the picture of a release to ``path``; without an error if it cannot be drawn."""
+    """Write the picture of a release to ``path``; write no file if it cannot be drawn."""
 
     def drawn() -> Any:
         from .release_plot import plot_release
@@ -472,7 +472,7 @@ def placed(marginals: list[dict[str, object]], release: AbstractRelease) -> list
 
 
 def listed(name: str, entries: list[dict[str, object]]) -> object:
-    """Return the entries of a record; if there are many, the name of a file with them instead."""
+    """Return entries of the record, or, if there are many, the name of the file with them."""
     if len(entries) <= MOST_FILES:
         return entries
     return {"file": f"{name}.jsonl", "count": len(entries)}

@@ -140,7 +140,7 @@ class _Part:
 
 @v_args(meta=True)
 class _Meaning(Transformer):
-    """Turns a parsed question into its meaning, with one method for each rule of the grammar."""
+    """A transformer of a parsed question into its meaning; it has a method per grammar rule."""
 
     def __init__(self, reader: Reader) -> None:
         super().__init__()
@@ -216,7 +216,7 @@ class _Meaning(Transformer):
         return self.gap(meta, [word, self._count_alone(meta, f"{word.lower()} of {{}}"), *groups])
 
     def _count_alone(self, meta: Meta, form: str) -> _Part:
-        """Return a count for a question without the word "count"; fail if it may mean a mean."""
+        """Return a count for a question without the word "count"; refuse if a mean may be meant."""
         for attribute in self._attributes:
             if attribute.is_summed:
                 whats = "count", f"mean of {quoted(attribute.name)}"
@@ -516,7 +516,7 @@ class _Meaning(Transformer):
     def _of_ticks(
         self, only: tuple[int | None, int | None] | None, meta: Meta
     ) -> dict[int, Condition]:
-        """Keep the ticks that the question is about; they add no condition on cells."""
+        """Store the ticks that the question is about, and return {}: no condition on cells."""
         asked = ByTick(Count({}), only)
         if self._by_tick not in (None, asked):
             self._fail(_ONE_TICK, meta)

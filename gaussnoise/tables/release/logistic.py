@@ -37,9 +37,9 @@ _MOST_GROUPS = 500  # most groups of rows with the same categories; their covari
 
 @dataclass(frozen=True)
 class _Scores:
-    """The likelihood equations ``X'(n₁ − p ∘ n) = 0`` of logistic regression (Cox 1958)."""
+    """The likelihood equations of logistic regression with a design matrix X (Cox 1958)."""
 
-    design: Array  # (groups, d)
+    design: Array  # X, (groups, d): the equations are X'(n₁ − p ∘ n) = 0, with chances p
     ones: Array  # n₁: rows of each group with the category, noisy
     rows: Array  # n: all rows of each group, noisy
     covariance: Array  # the joint covariance of ones and rows, in this order
@@ -162,8 +162,8 @@ def logistic(
     """Return the logistic regression of a category on other attributes, from a released table.
 
     At any coefficients, the likelihood equations are linear in the counts of the table, so the
-    covariance of their noise is known exactly. An interval contains all coefficients at which the
-    equations are zero up to this noise, however large the noise is.
+    covariance of their noise is known exactly. An interval contains all coefficients for which this
+    noise explains why the equations do not hold exactly. It is valid however large the noise is.
 
     Args:
         release: the release that is asked.
@@ -241,7 +241,7 @@ def _counts(
 def _check_counts(
     release: AbstractRelease, equations: _Scores, of: str, terms: Sequence[Term], labels: Labels
 ) -> None:
-    """Raise ParameterError if noise hides how many rows of a term's cell have, or lack, a label."""
+    """Raise ParameterError if noise hides the rows with, or without, a label in a term's cell."""
     sizes = [len(own) for own in labels.values()]
     groups = np.eye(math.prod(sizes)).reshape(*sizes, -1)
     counts = np.concatenate([equations.ones, equations.rows])

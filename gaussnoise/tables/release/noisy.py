@@ -157,14 +157,14 @@ class AbstractRelease(PickledByArguments):
         )
 
     def _forms(self, term: Mapping[int, AbstractBase]) -> CellForms:
-        """Return answers as linear combinations of cells; ``term``: {attribute index: queries}."""
+        """Return answers to {attribute index: queries} as linear combinations of cells."""
         names = self.plan.schema.names
         own = {names[i]: Rows(base, axis) for axis, (i, base) in enumerate(term.items())}
         return CellForms(self, own)
 
 
 def estimate_of(release: AbstractRelease, names: Names) -> tuple[Subset, Subset, Array]:
-    """Return (attribute indices as asked, the same sorted, the released table of them).
+    """Return (attribute indices as asked, sorted attribute indices, their released table).
 
     The axes of the table are in sorted order.
     """

@@ -100,7 +100,7 @@ def _of_persons(plan: Any, several: Noun, title: str | None) -> dict[str, Noun]:
 
 
 def _groups_of(plan: Any) -> tuple[str, ...]:
-    """Return the attributes that define the groups in each of which a person has one record."""
+    """Return attributes such that a person has one record in each combination of their labels."""
     used = {name for marginal in plan.marginals for name in marginal}
     attributes = [a for a in plan.schema.attributes if a.name in used]
     return tuple([a.name for a in attributes if not a.is_summed])

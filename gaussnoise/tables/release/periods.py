@@ -53,8 +53,8 @@ class Period(NamedTuple):
     def days(self, year: int) -> tuple[int, int]:
         """Return the ordinals of the first day of the period, and of the day after its last day.
 
-        An ordinal counts days, as in :meth:`datetime.date.toordinal`. ``year`` is for periods
-        without one.
+        An ordinal counts days, as in :meth:`datetime.date.toordinal`. The period is taken in
+        ``year``, except a day, which is one date.
         """
         if self.kind == "day":
             return self.number, self.number + 1

@@ -312,7 +312,7 @@ def title_text(table: MarginalTable | QueryTable | BiasedTable) -> str:
 
 
 def counted_text(table: AbstractEstimates) -> str:
-    """Return, in words, what the numbers of a table of counts are."""
+    """Return in words the meaning of the numbers in a table of counts."""
     return f"{label_text(table.noun)} (unbiased estimate)"
 
 

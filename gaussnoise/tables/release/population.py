@@ -1,4 +1,4 @@
-"""Means of a population, from a release of clipped numbers and the ranges that were found."""
+"""Means of a population, from a release of numbers and the ranges to which they were clipped."""
 
 import math
 import operator
@@ -160,7 +160,7 @@ class MeanDifference:
         first: the category whose mean is the minuend.
         second: the category whose mean is subtracted.
         group: category of each other grouping column, by name.
-        difference: the estimate; NaN if either mean is.
+        difference: the estimate; NaN if either mean is NaN.
         low: lower bound of the interval.
         high: upper bound of the interval.
         noise: half-width due to the noise of both means, whose joint covariance is known.
@@ -221,9 +221,9 @@ class ColumnMeans:
     ) -> tuple[MeanDifference, ...]:
         """Return the means of one category of a grouping column minus those of another.
 
-        Like the intervals of means, the intervals of differences are for the population, each
-        alone. The half-widths of noise and sampling are added as squares; the bounds on the bias of
-        both means are added to the root. For sampling, the distances from both means to the bounds
+        Each interval is for the population, and for one difference alone. The half-widths of noise
+        and sampling are added as squares; the bounds on the bias of both means are added to the
+        root of this sum. For sampling, the distances from both means to the bounds
         of their intervals are combined (Zou & Donner 2008). Groups are assumed to be sampled
         independently; if a person can have a record in both, these distances are added, which holds
         for any dependence of the records.
@@ -270,7 +270,7 @@ class ColumnMeans:
 
     @property
     def of_two(self) -> tuple[MeanDifference, ...]:
-        """For each grouping column with two categories: the first mean minus the second one.
+        """The first mean minus the second one, for each grouping column with two categories.
 
         >>> import pyarrow as pa
         >>> table = pa.table({"age": np.linspace(20, 60, 5000)})
@@ -411,7 +411,7 @@ def differences_grid(title: str, names: tuple[str, ...], gaps: Sequence[MeanDiff
 
 
 def _compared(gap: MeanDifference, name: str) -> str:
-    """Return in words the category of a grouping column, or the two categories compared there."""
+    """Return the category of a grouping column as text, or both categories if it is compared."""
     both = f"{gap.first} less {gap.second}"
     return both if name == gap.attribute else str(gap.group[name])
 
@@ -458,7 +458,7 @@ def population_of(
 
 
 def _units_text(plan: Any, columns: Sequence[str]) -> str:
-    """Return in words what the means are over: rows, or persons with one number each."""
+    """Return the units over which means are taken, in words: rows, or persons."""
     known: dict[str, list[str]] = {}
     for column in [c for c in columns if c in plan.per_person] or columns[:1]:
         known.setdefault(mean_of(plan, column), []).append(column)

@@ -118,7 +118,7 @@ def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict
 
 
 def _witness_record(plan: "Plan") -> dict[str, object]:
-    """Return the proof of ``gamma_lower``, if short, under replacement of rows; else {}."""
+    """Return the proof of ``gamma_lower`` if it is short and rows are replaced; else {}."""
     proof = plan.noise.certificate
     if not isinstance(proof, MarginalCertificate) or proof.protected != "replace":
         return {}

@@ -70,7 +70,7 @@ def proportions(release: AbstractRelease, names: Entry, given: Entry = ()) -> Pr
 
 
 def _grouped(release: AbstractRelease, names: Entry, given: Entry) -> ProportionTable:
-    """Return shares like :func:`proportions`, where the table or its groups join several cells."""
+    """Return shares like :func:`proportions`, if parts or groups consist of several cells."""
     found = _within(release, names, given)
     plain = release.plan.schema.names
     counts = estimate_of(release, tuple([plain[i] for i in found.subset]))[2]
@@ -155,7 +155,7 @@ def cdf(release: AbstractRelease, name: str, given: Names = ()) -> ProportionTab
 
 
 def _groups(release: AbstractRelease, counts: Array, axes: tuple[int, ...]) -> Array:
-    """Return counts summed along axes, which keep length 1; a public number of rows is rounded."""
+    """Return counts summed along axes, which keep length 1; round a public number of rows."""
     groups = counts.sum(axis=axes, keepdims=True)
     return np.rint(groups) if groups.size == 1 and release.public_rows is not None else groups
 

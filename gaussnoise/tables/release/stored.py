@@ -244,7 +244,7 @@ def list_difference(
 
     None is returned if all entries agree.
 
-    ``lists``: the entries that are expected of each list of the record.
+    ``lists`` are {name of a list in the record: its expected entries}.
     """
     for name, entries in lists.items():
         if isinstance(record.get(name), dict):
@@ -302,9 +302,9 @@ def format_of_tables(tables: StoredTables) -> FileFormat:
 
 
 def table_places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Subset, Place]:
-    """Return {attribute indices: location of the table}: as planned, then compared to the record.
+    """Return {attribute indices: location of the table}, from the plan or from the record.
 
-    If a file holds many tables, only the record says at which row each table begins.
+    If a file holds many tables, only the record states at which row each table begins.
     """
     entries = record["marginals"]
     if not isinstance(entries, dict) and not all(is_part(entry["file"]) for entry in entries):

@@ -34,7 +34,7 @@ _NEXT_TO_NONE = 0.01  # a smaller factor of the noise's scale is not mentioned
 @final
 @dataclass(frozen=True)
 class Inspection:
-    """Whether released numbers differ from a recount as noise should make them differ. NOT private.
+    """The result of comparing released numbers with a recount of the data. NOT private.
 
     Attributes:
         passed: the verdict.
@@ -49,7 +49,7 @@ class Inspection:
             scale is noticed; None if nothing is measured.
         crowded: whether persons had more records than are counted. The choice among them was random
             and not stored, so that differences of its size are not noticed.
-        weak: whether half of all rows could be missing, or in wrong categories, without notice.
+        weak: whether half of all rows could be missing, or in wrong categories, unnoticed.
         deviating: {table: "too far" or "too close"} for tables that disagree with the recount, each
             without the smaller tables that it contains.
 

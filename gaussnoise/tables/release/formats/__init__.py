@@ -23,7 +23,7 @@ FORMATS: Mapping[str, AbstractFormat] = {
 
 
 def format_of(name: str) -> AbstractFormat:
-    """Return the file format that a file's name ends with; if several match, the longest ending.
+    """Return the file format with which a file's name ends; of several, that of longest name.
 
     Raises:
         LookupError: no format has this ending.
