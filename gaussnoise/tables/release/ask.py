@@ -210,7 +210,7 @@ class _Axis(NamedTuple):
 
 
 class _Numbers(NamedTuple):
-    """Estimates, deviations and intervals of an answer: flat (in C order), or with its axes."""
+    """Estimates, deviations and intervals, as flat arrays or in the shape of the answer."""
 
     estimate: NDArray[Any]
     deviation: Array | None
@@ -302,7 +302,7 @@ class _Asked:
         return asked_population(self.release, own[0].column, first, others, self.level)
 
     def _group_labels(self, given: Conditions) -> dict[str, Category | None] | None:
-        """Return {attribute: label, or None for all}; None unless each group is a single label."""
+        """Return {attribute: label, or None for all its labels}; None if a group joins labels."""
         schema, found = self.release.plan.schema, dict[str, Category | None]()
         for i, cells in given.items():
             if cells is not None and not (isinstance(cells, tuple) and len(cells) == 1):
@@ -387,7 +387,7 @@ class _Asked:
         return None
 
     def _forms(self, asked: Amount) -> list[Conditions]:
-        """Return the weighted sums of cells of an amount: one, or numerator and denominator."""
+        """Return the sums of cells that make an amount: one sum, or numerator and denominator."""
         if isinstance(asked, Count):
             return [asked.where]
         if isinstance(asked, Share):
@@ -419,7 +419,7 @@ class _Asked:
     def _with_interval(
         self, asked: Amount, x: Array, covariance: Array, z: float
     ) -> tuple[Ratios, Array]:
-        """Return an amount with ± ``z`` deviations, and its gradient in the sums ``x``."""
+        """Return an amount with intervals of ± ``z`` deviations, and its gradient in ``x``."""
         # forms are weighted sums of cells; x: (numbers, forms), covariance: (numbers, forms, forms)
         if isinstance(asked, Count):
             deviation = np.sqrt(np.maximum(covariance[:, 0, 0], 0))
@@ -440,7 +440,7 @@ class _Asked:
     def _pair(
         self, first: Amount, second: Amount, axes: Mapping[int, _Axis]
     ) -> tuple[Ratios, Ratios, Array]:
-        """Return two amounts with intervals, and the covariance of their estimates, by number."""
+        """Return two amounts with intervals, and the covariance of the two for each number."""
         forms = self._forms(first), self._forms(second)
         x, covariance = self._counts([*forms[0], *forms[1]], axes, len(forms[0]))
         own = slice(len(forms[0])), slice(len(forms[0]), None)
@@ -697,7 +697,7 @@ class _Asked:
         return self._answer(meaning, axes, found, notes, attribute.measured_in or "")
 
     def _unit(self, *asked: Amount) -> str:
-        """Return the unit of an amount, or of the difference of two; "" if no unit is common."""
+        """Return the unit of an amount, or the common unit of two amounts; "" if there is none."""
         attributes, units = self.release.plan.schema.attributes, set[str]()
         for one in asked:
             if isinstance(one, Share):
@@ -833,7 +833,7 @@ class _Asked:
     def _weights(
         self, form: Conditions, axes: Mapping[int, _Axis], row: Mapping[int, int]
     ) -> Weights:
-        """Return a form as {attribute names: weights of cells}, for the number at place ``row``."""
+        """Return {attribute names: weights of cells} for the number with these indices ``row``."""
         schema = self.release.plan.schema
         weights = np.ones(())
         for i, cells in form.items():

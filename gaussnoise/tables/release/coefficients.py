@@ -270,7 +270,7 @@ class AbstractCoefficients:
 
     @cached_property
     def _drawn(self) -> Law:
-        """The distance of coefficients from the released ones, relative to noise and sampling."""
+        """The distance between coefficients and release, relative to noise and sampling."""
         hint = ", or confidence_interval() about the rows that were counted"
         check_sample(self._function, self.weighted, self.rows_per_person, hint)
         return Law(self._sampled(), self.own.center)

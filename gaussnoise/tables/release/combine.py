@@ -155,7 +155,7 @@ def combine(
 
 
 def _record_of(plan: Any) -> str:
-    """Return in words one person's record, like "the mean of income by sex"; else "rows"."""
+    """Return the meaning of a person's record, like "the mean of income by sex", or "rows"."""
     if not plan.per_person:
         return "rows"
     numbers = [f"the {how} of {name}" for name, how in plan.per_person.items()]
@@ -310,7 +310,7 @@ class _Gap(NamedTuple):
 def _mean_measurements(
     releases: Sequence[TableRelease], at: dict[str, int], strategies: Sequence[AbstractStrategy]
 ) -> tuple[dict[Subset, Array], dict[Subset, float], list[_Gap]]:
-    """Return the precision-weighted mean of each set's measurements, its variance, and the gaps."""
+    """Return each set's precision-weighted mean, its variance, and the gaps between releases."""
     totals: dict[Subset, Array] = {}
     precisions: dict[Subset, float] = {}
     exact: dict[Subset, Array] = {}

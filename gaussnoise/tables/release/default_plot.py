@@ -82,7 +82,7 @@ def _dots(table: AbstractEstimates, level: float) -> "Figure":
 def _rows(
     cells: CellList, level: float, which: str, gap: tuple[int, str] | None = None
 ) -> "Figure":
-    """Draw cells as dots with intervals, one below the other; ``gap`` is (empty row, its text)."""
+    """Draw each cell as a dot with its interval; ``gap`` is (index, name) of a row without one."""
     table = cells.table
     names: list[str] = [" / ".join(map(str, own)) or "total" for own in cells.labels]
     numbers = [cells.estimate, *cells.confidence_interval(level)]
@@ -145,7 +145,7 @@ def _band(table: QueryTable, level: float) -> "Figure":
 
 
 def _by_group(table: ProportionTable) -> tuple[list[str], list[str], Callable[[Array], Array]]:
-    """Return names of groups, names of parts, and a function from cells to a row per group."""
+    """Return names of groups, names of parts, and a function that arranges cells by group."""
     axes = [table.attributes.index(name) for name in table.given]
     rest = [k for k in range(len(table.attributes)) if k not in axes]
 

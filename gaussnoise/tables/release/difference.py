@@ -199,7 +199,7 @@ class Changes(PickledByArguments):
                 )
 
     def _with_queries(self, entry: Entry) -> Entry:
-        """Return an entry with all queries written out, which both releases then answer."""
+        """Return {attribute: queries} of an entry, so that both releases answer the same ones."""
         self._check(entry)
         schema = self.before.plan.schema
         return {schema.names[i]: base for i, base in entry_term(schema, entry).items()}

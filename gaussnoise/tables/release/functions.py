@@ -301,7 +301,7 @@ def correlation_within(
 def _pair_moments(
     release: AbstractRelease, asked: str, names: tuple[object, object], within: Weights, most: int
 ) -> tuple[Sequence[Mapping], Sequence[float]]:
-    """Return the moments of two clipped numbers as weights of cells, and lengths of intervals."""
+    """Return the weights of cells that give two numbers' moments, and the intervals' lengths."""
     bases = [clipped_number(release, asked, name)[1] for name in names]
     if names[0] == names[1]:
         raise ParameterError(

@@ -216,7 +216,7 @@ class _Meaning(Transformer):
         return self.gap(meta, [word, self._count_alone(meta, f"{word.lower()} of {{}}"), *groups])
 
     def _count_alone(self, meta: Meta, form: str) -> _Part:
-        """Return a count for a question without the word "count"; refuse if a mean may be meant."""
+        """Return a count for a question without that word; refuse it if it may mean a mean."""
         for attribute in self._attributes:
             if attribute.is_summed:
                 whats = "count", f"mean of {quoted(attribute.name)}"
@@ -474,7 +474,7 @@ class _Meaning(Transformer):
     def _parts_in_groups(
         self, i: int, parts: Condition, groups: Condition, said: _Read
     ) -> tuple[Condition, Condition]:
-        """Return (parts, groups) as pairs of a part and the only group that contains this part."""
+        """Return conditions on parts and groups, where each part is in exactly one group."""
         attribute = self._attributes[i]
         if not isinstance(groups, Level | tuple):
             self._fail(f"expected groups by other attributes than {attribute.name!r}", said.at)
@@ -516,7 +516,7 @@ class _Meaning(Transformer):
     def _of_ticks(
         self, only: tuple[int | None, int | None] | None, meta: Meta
     ) -> dict[int, Condition]:
-        """Store the ticks that the question is about, and return {}: no condition on cells."""
+        """Store the ticks that the question is about; return {}, since cells have no condition."""
         asked = ByTick(Count({}), only)
         if self._by_tick not in (None, asked):
             self._fail(_ONE_TICK, meta)

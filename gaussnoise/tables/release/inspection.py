@@ -262,7 +262,7 @@ def _noticed_length(ends: _Ends, rank: int) -> float:
 
 
 def _wrong_rows(strategy: AbstractStrategy) -> float:
-    """Return a number of rows that, in wrong categories, move a measurement by one or more."""
+    """Return the number of rows in wrong categories that change a measurement by at least 1."""
     n = strategy.size
     matrix = strategy.contrast(np.eye(n) - 1 / n, 0)
     # N wrong rows change counts by 2N in all, hence by 2N/√n or more in length; least is the
@@ -281,7 +281,7 @@ def _power(ends: _Ends, rank: int, factor: float) -> float:
 
 
 def _noticed_scales(ends: _Ends, rank: int) -> tuple[float, float]:
-    """Return two factors; noise scaled by less or more is noticed with probability POWER."""
+    """Return (low, high): noise scaled by less or by more is noticed with probability POWER."""
     from scipy import special
 
     low, high = _failing_lengths(ends)

@@ -230,7 +230,7 @@ def logistic(
 def _counts(
     names: Sequence[str], sizes: Sequence[int], name: str, k: int, size: int
 ) -> list[Weights]:
-    """Return weights of cells that count each group's rows: with category ``k``, then all."""
+    """Return weights of cells: to count each group's rows with category ``k``, then all rows."""
     one, every = np.eye(1, size, k)[0], np.ones(size)
     groups = np.eye(math.prod(sizes)).reshape(-1, *sizes)
     return [

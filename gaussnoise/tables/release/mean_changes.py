@@ -183,7 +183,7 @@ def _changes(
     after: tuple[AbstractRelease, FoundRange],
     level: float,
 ) -> Iterator[MeanChange]:
-    """Yield each group's change; intervals hold at ``level`` although ranges may be wrong."""
+    """Yield each group's change; its interval accounts for the probability of a wrong range."""
     (first, own), (second, other) = before, after
     z = float(-scipy.special.ndtri((1 - level - own.wrong - other.wrong) / 2))
     news = {

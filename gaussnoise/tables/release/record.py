@@ -183,7 +183,7 @@ def marginal_records(release: AbstractRelease) -> list[dict[str, object]]:
 
 
 def _deviation_record(release: AbstractRelease, S: Subset) -> dict[str, object]:
-    """Return the field on the standard deviation of noise: of all cells, or [smallest, largest]."""
+    """Return the recorded standard deviation: one for all cells, or [smallest, largest]."""
     pieces = boxes([release.plan.schema.sizes[i] for i in S], _CELLS_AT_ONCE) if S else [()]
     if not (one := release.deviation(S, pieces[0])).ndim:
         return {"standard_deviation": float(one)}

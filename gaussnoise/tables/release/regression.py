@@ -354,7 +354,7 @@ def _moments(
 
 
 def _stated(columns: Sequence[Column], clips: Mapping[str, tuple[float, float]]) -> Array:
-    """Return the matrix from coefficients of scaled numbers to those of the numbers themselves."""
+    """Return the matrix that turns coefficients of scaled numbers into those of the numbers."""
     known = {(*own.cell.items(), frozenset(own.numbers)): k for k, own in enumerate(columns)}
     matrix = np.zeros((len(columns), len(columns)))
     for k, own in enumerate(columns):

@@ -236,7 +236,7 @@ def _ratio_table(
 
 
 class _Within(NamedTuple):
-    """The parts whose shares are asked, and the groups that contain them; axes are sorted."""
+    """The parts whose shares are asked, and the groups that contain them."""
 
     asked: Asked  # {attribute of the table: its queries}, in the given order
     given: Asked  # {attribute of the groups: its queries}, in the given order

@@ -194,7 +194,7 @@ def different_column(expected: Mapping[str, Array], got: Mapping[str, Array]) ->
 
 @contextlib.contextmanager
 def _read_errors(path: Path) -> Iterator[None]:
-    """Turn pyarrow's errors inside the block, which show the content of files, into OutputError."""
+    """Turn errors of pyarrow in the block into OutputError, since they show content of files."""
     try:
         yield
     except (

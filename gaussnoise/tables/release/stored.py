@@ -159,7 +159,7 @@ def faulty(folder: Path, fault: str) -> OutputError:
 def _disagreement(
     release: AbstractRelease, tables: StoredTables, record: Mapping[str, Any]
 ) -> str | None:
-    """Return in words the first thing in a release that disagrees with its plan; or None."""
+    """Return in words the first disagreement of a release with its plan; None if none."""
     files = record["files"]
     answers = answer_files(release, format_of_tables(tables), MOST_READ)
     if "executors" in record:  # these write no answers from huge tables

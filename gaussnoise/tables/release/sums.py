@@ -431,7 +431,7 @@ def _described(release: AbstractRelease, numbers: Subset, group: Subset) -> dict
 
 
 def _forms(release: AbstractRelease, rows: Mapping[int, Array], group: Subset) -> dict[str, Rows]:
-    """Return {attribute: queries}, which add up the weighted cells of numbers in each group."""
+    """Return {attribute: queries} that add up the weighted cells of numbers in each group."""
     schema = release.plan.schema
     own = {schema.names[k]: Rows(Identity(schema.sizes[k]), axis) for axis, k in enumerate(group)}
     return own | {schema.names[i]: Rows(Base(row[None]), None) for i, row in rows.items()}

@@ -293,7 +293,7 @@ def _chances(
     attribute: Attribute,
     codes: Mapping[str, NDArray[np.int64]],
 ) -> Array:
-    """Return the probabilities of a number's virtual cells in each record, given its categories."""
+    """Return each record's probabilities of a number's cells, given the record's categories."""
     chances = np.zeros((len(codes[attribute.name]), attribute.size))
     # the model is a product of exponentials: only potentials of tables with this number matter
     for names, potential in potentials.items():

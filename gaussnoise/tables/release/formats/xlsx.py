@@ -261,7 +261,7 @@ def _sheet_name(k: int, title: str) -> str:
 
 
 def _head(widths: Sequence[int], frozen: int = 0) -> str:
-    """Return the beginning of a sheet as XML: widths of columns, and how many rows stay in view."""
+    """Return the beginning of a sheet as XML: widths of columns, and rows that stay in view."""
     pane = f'<pane ySplit="{frozen}" topLeftCell="A{frozen + 1}" activePane="bottomLeft" '
     pane += 'state="frozen"/>'
     columns = "".join(
