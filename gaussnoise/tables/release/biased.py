@@ -68,7 +68,7 @@ class AbstractTable:
 @final
 @dataclass(frozen=True, eq=False)
 class BiasedTable(AbstractTable):
-    """One released table after a step that made its cells non-negative or integers, but biased.
+    """One released table whose cells were made non-negative or integers, which biases them.
 
     It has no standard deviation: part of the error is now bias, and the bias of a cell depends on
     the true counts, which are private. The biases of cells add up in sums of many cells; take sums,
@@ -173,10 +173,10 @@ def nonnegative(estimate: Numbers) -> Numbers:
 def projected(estimate: Numbers) -> Numbers:
     """Return the nearest non-negative array with the same total, in least squares.
 
-    The result is zero if the total is not positive. Otherwise it is a shift θ and a cut,
-    ``max(estimate − θ, 0)`` (Held, Wolfe & Crowder 1974; Duchi et al. 2008).
-    The k largest cells stay positive, and ``θ = −(sum of the others)/k``. So no large sums are
-    subtracted, and a table without negative cells is returned unchanged.
+    The result is zero if the total is not positive. Otherwise it is ``max(estimate − θ, 0)`` with a
+    shift θ (Held, Wolfe & Crowder 1974; Duchi et al. 2008). Only the k largest cells stay positive,
+    and ``θ = −(sum of the other cells)/k``. So no large sums are subtracted, and a table without
+    negative cells is returned unchanged.
 
     >>> projected(np.array([5.0, -2.0, 3.0])).tolist()
     [4.0, 0.0, 2.0]

@@ -150,8 +150,8 @@ def discover_categories(
 
     Formal guarantees:
         * (ε, δ)-differential privacy, for one person of ``rows_per_person`` rows. Half of δ is for
-          the threshold: it bounds the chance that a value which only this person has is shown.
-          The rest and ε are for the Gaussian noise: see
+          the threshold: it bounds the probability of showing a value that only this person has.
+          The other half and ε are for the Gaussian noise: see
           :class:`~gaussnoise.privacy.threshold.ThresholdQuery`.
         * Counts are exact integers; noise and threshold are OpenDP's. The number of distinct values
           is never shown, except that more than 10⁷ are refused.

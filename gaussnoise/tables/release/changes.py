@@ -134,7 +134,7 @@ class ShownChanges:
 
     @property
     def finding(self) -> str:
-        """A sentence that states the largest change that is more than noise, or that none is.
+        """A sentence that names the largest significant change, or says that there is none.
 
         The sentence is supported by intervals that hold for all numbers of the table together.
         """
@@ -406,7 +406,7 @@ def changes_text(
 def population_of_changes(changes: "Changes", of: Sequence[Entry]) -> MeanChanges | None:
     """Return the changes of means of the population, if both releases have such means.
 
-    None if they cannot be computed, or if ``of`` names the tables to show.
+    None is returned if they cannot be computed, or if ``of`` names the tables to show.
     """
     both = changes.before, changes.after, changes.unlike
     return None if of or no_changes(*both) else changes_of_means(*both)

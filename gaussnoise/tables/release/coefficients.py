@@ -68,7 +68,7 @@ class Column(NamedTuple):
 
 
 class Equations(Protocol):
-    """The d estimating equations of a model; their solution beta has the d coefficients.
+    """The d estimating equations of a model; their solution beta is the vector of coefficients.
 
     Without noise, their left sides are zero at the coefficients of the counted rows. The left sides
     are linear in released numbers, so the covariance of their noise is known exactly.
@@ -287,8 +287,8 @@ class AbstractCoefficients:
     def confidence_interval(self, level: float = LEVEL) -> ConfidenceInterval:
         """Return an interval for each coefficient of the counted rows, not simultaneous.
 
-        The interval contains a value if, for some values of the other coefficients, the noise
-        explains why the equations do not hold exactly: its covariance is known exactly.
+        The interval contains each value for which, with some values of the other coefficients, a
+        test by the exact covariance of the noise does not reject the equations.
 
         Raises:
             ParameterError: level outside (0, 1).
@@ -315,8 +315,8 @@ class AbstractCoefficients:
     def test(self, *terms: str) -> CoefficientTest:
         """Return a test that the coefficients of some terms are all zero in the population.
 
-        For the only attribute of a model, this is the analysis of variance of its categories; with
-        several attributes, it tests one given the others.
+        In a model of one attribute, this is the analysis of variance of its categories; in a model
+        of several attributes, it tests one given the others.
 
         Args:
             terms: attributes or interactions: ``test("sex")``, ``test("sex:age", "age")``.

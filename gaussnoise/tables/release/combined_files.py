@@ -237,7 +237,7 @@ def title_of(release: AbstractRelease) -> str | None:
 
 
 def agreement_text(agreement: Agreement | None, person: str | None) -> str:
-    """Return the result of the test that combined releases are of the same rows, in words."""
+    """Return in words the result of the test whether combined releases are of the same rows."""
     if agreement is None:
         said = "Whether the releases are of the same rows was not tested"
         if person is not None:

@@ -110,7 +110,7 @@ class Changes(PickledByArguments):
     """Changes from one release to another, safe to publish if both releases are.
 
     ``changes["sex", "age"]`` is a :class:`ComparisonTable` of differences: later minus earlier. Its
-    ``as_ratio()`` is later over earlier, its ``relative()`` the relative change. Its methods
+    ``as_ratio()`` divides later by earlier; ``relative()`` is the relative change. Its methods
     ``difference``, ``ratio`` and ``contrast`` compare changes of several groups. Iteration yields
     the tables that both releases have.
 
@@ -205,29 +205,29 @@ class Changes(PickledByArguments):
         return {schema.names[i]: base for i, base in entry_term(schema, entry).items()}
 
     def answers(self, entry: Entry) -> ComparisonTable:
-        """Return a table of the changes of the answers to one workload entry."""
+        """Return a table of changes in the answers to one workload entry."""
         asked = self._with_queries(entry)
         return self._change(self.before.answers(asked), self.after.answers(asked))
 
     def sums(self, name: str, given: Names = ()) -> ComparisonTable:
-        """Return a table of the changes of sums of the number ``name`` in the groups ``given``."""
+        """Return a table of changes in the sums of the number ``name``, in groups ``given``."""
         self._check(name, given)
         return self._change(self.before.sums(name, given), self.after.sums(name, given))
 
     def means(self, name: str, given: Names = ()) -> ComparisonTable:
-        """Return a table of the changes of means of the number ``name`` in the groups ``given``."""
+        """Return a table of changes in the means of the number ``name``, in groups ``given``."""
         self._check(name, given)
         return self._change(self.before.means(name, given), self.after.means(name, given))
 
     def proportions(self, names: Entry, given: Entry = ()) -> ComparisonTable:
-        """Return a table of the changes of shares: counts divided by the counts of their groups."""
+        """Return a table of changes in shares: counts divided by the counts of their groups."""
         self._check(names, given)
         return self._change(
             self.before.proportions(names, given), self.after.proportions(names, given)
         )
 
     def cdf(self, name: str, given: Names = ()) -> ComparisonTable:
-        """Return a table of the changes of an attribute's cumulative shares, within groups."""
+        """Return a table of changes in the cumulative shares of an attribute, within groups."""
         self._check(name, given)
         return self._change(self.before.cdf(name, given), self.after.cdf(name, given))
 
@@ -263,9 +263,9 @@ class Changes(PickledByArguments):
 
         ``changes/`` holds one tidy file for each table, or one workbook for all. Each row has the
         number before, the number after, the change, and the change in per cent of the number
-        before, each with its interval. Formats with one estimate per cell have a file for each of
-        these, the relative change as a fraction: ``before/``, ``after/``, ``changes/`` and
-        ``relative/``.
+        before, each with its interval. In a format with one estimate per cell, each of these has a
+        file of its own, in ``before/``, ``after/``, ``changes/`` and ``relative/``; the relative
+        change is then a fraction.
         ``report.html`` is the page of :meth:`report`; ``summary.txt``, ``method.txt``, ``ddi.xml``
         and ``changes.png`` describe the tables, and ``changes.json`` lists the files.
 

@@ -341,7 +341,7 @@ def _mean_rows(release: AbstractRelease, entry: int) -> Any:
 def answered(release: AbstractRelease, answers: Mapping[int, str]) -> list[Answers]:
     """Return a description of each table of answers that is written.
 
-    In a workbook, an entry with a summed number has two: a brief table of means, and all its
+    In a workbook, an entry with a summed number has two tables: a brief one of means, and all its
     answers.
     """
     plan, found = release.plan, []

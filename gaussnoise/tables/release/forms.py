@@ -52,7 +52,7 @@ class Rows(NamedTuple):
     """The queries about one attribute: one for each label along an axis, or one for all cells.
 
     Attributes:
-        base: the queries, one row of weights of the attribute's categories for each.
+        base: the queries; each is a row of weights of the attribute's categories.
         axis: the axis along which each label has its query; None if one query is for all cells.
         query: the index in ``base`` of the query for all cells, if there is one.
     """

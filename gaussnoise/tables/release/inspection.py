@@ -14,7 +14,7 @@ Formal guarantees:
       rounded normals (:func:`~gaussnoise.privacy.lattice_bound.lattice_distance`) is subtracted
       from the level.
     * If a person has more records than are counted, the choice among them is unknown, and the
-      recount has its expectation. With P such persons, of k records each, the difference has a
+      recount uses its expectation. With P such persons, of k records each, the difference has a
       further part Σ_p (X_p − E X_p), independent of the noise. Two choices of one person differ by
       R_T at most, 2k lengths of the longest column of the query (0 for the number of rows). So with
       probability 1 − β, the length of this part is at most ``R (√(P/2) + √(P ln(1/β) / 2))``: its

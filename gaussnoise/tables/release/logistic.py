@@ -162,8 +162,8 @@ def logistic(
     """Return the logistic regression of a category on other attributes, from a released table.
 
     At any coefficients, the likelihood equations are linear in the counts of the table, so the
-    covariance of their noise is known exactly. An interval contains all coefficients for which this
-    noise explains why the equations do not hold exactly. It is valid however large the noise is.
+    covariance of their noise is known exactly. An interval contains all coefficients for which a
+    test by this covariance does not reject the equations. It is valid for noise of any size.
 
     Args:
         release: the release that is asked.

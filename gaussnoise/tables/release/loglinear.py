@@ -130,8 +130,8 @@ def loglinear(release: AbstractRelease, margins: Sequence[Names]) -> LogLinearMo
 
     The model is hierarchical: it has all terms of the given tables, and only these tables need to
     have been released. The likelihood equations are linear in their counts, so the covariance of
-    the noise is known exactly. An interval contains all coefficients for which this noise explains
-    why the equations do not hold exactly.
+    the noise is known exactly. An interval contains all coefficients for which a test by this
+    covariance does not reject the equations.
 
     Args:
         release: the release that is asked.

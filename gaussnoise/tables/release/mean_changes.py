@@ -81,7 +81,7 @@ class MeanChanges:
 
     @property
     def grids(self) -> list[Grid]:
-        """A list of one text table with all changes."""
+        """A list that holds one text table of all changes."""
         title = f"Population means over {self.mean_of}, and their changes with "
         rows = [
             [

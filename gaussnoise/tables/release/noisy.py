@@ -73,7 +73,7 @@ class AbstractRelease(PickledByArguments):
         return len(self.plan.marginals)
 
     def kept(self) -> Self:
-        """Return the same release, but each table stays in memory once it was read."""
+        """Return the same release, whose tables stay in memory after they are read."""
         return replace(self, tables=KeptTables(self.tables))
 
     def __getitem__(self, names: Names) -> MarginalTable:
@@ -96,7 +96,7 @@ class AbstractRelease(PickledByArguments):
     def public_rows(self) -> float | None:
         """The number of rows of the data if it is public; otherwise None.
 
-        It is public where the guarantee hides the replacement of a row.
+        It is public if the guarantee protects the replacement of a row, but not its presence.
         """
         return None if () in self.query.multipliers else float(estimate_of(self, ())[2])
 

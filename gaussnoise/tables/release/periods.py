@@ -43,7 +43,7 @@ class InexactError(ValueError):
 
 
 class Period(NamedTuple):
-    """A year, quarter, month, week or day in a question; without a year, ``year`` is None."""
+    """A year, quarter, month, week or day in a question; ``year`` is None if it is not stated."""
 
     text: str
     year: int | None

@@ -116,8 +116,8 @@ class ColumnMean:
         mean: the estimate; NaN if there is none.
         count: noisy number (or weight) of rows, or of persons, with a number in this column; for
             all groups together if no range was found.
-        low: lower bound of the interval, cut to the public knowledge about all numbers: public
-            bounds, and zero if it is assumed that no number is negative.
+        low: lower bound of the interval, cut to the public bounds of all numbers, and to zero if it
+            is assumed that no number is negative.
         high: upper bound, likewise.
         noise: half-width due to noise.
         sampling: half-width due to sampling; its square and that of ``noise`` add up.
@@ -199,8 +199,8 @@ class ColumnMeans:
     Attributes:
         means: one for each column and group.
         mean_of: the units over which means are taken: rows, or persons with one number each.
-        level: confidence level of the intervals; with weights, for the counted rows themselves.
-        release: the release of a plan with these columns: its tables, questions, page and files.
+        level: confidence level of the intervals; with weights, these are for the counted rows.
+        release: the release with these columns, for tables, questions, a page and files.
 
     >>> import pyarrow as pa
     >>> table = pa.table({"age": np.linspace(20, 60, 5000), "sex": ["F", "M"] * 2500})
@@ -223,10 +223,10 @@ class ColumnMeans:
 
         Each interval is for the population, and for one difference alone. The half-widths of noise
         and sampling are added as squares; the bounds on the bias of both means are added to the
-        root of this sum. For sampling, the distances from both means to the bounds
-        of their intervals are combined (Zou & Donner 2008). Groups are assumed to be sampled
-        independently; if a person can have a record in both, these distances are added, which holds
-        for any dependence of the records.
+        root of this sum. For sampling, the distances from both means to the bounds of their
+        intervals are combined (Zou & Donner 2008). Groups are assumed to be sampled independently;
+        if a person can have a record in both, these distances are added, which is valid for any
+        dependence of the records.
 
         Args:
             attribute: the name of a grouping column.
@@ -513,7 +513,7 @@ def asked_population(
 
 
 def left_over(own: FoundRange, level: float) -> float:
-    """Return the error probability left for noise and sampling.
+    """Return the error probability that remains for noise and sampling.
 
     It is one minus the level of the interval, minus the probability that the range is wrong.
     """

@@ -287,7 +287,7 @@ def quantiles_of(
 def steps_of(attribute: Attribute) -> tuple[Edge, ...]:
     """Return the values of an attribute at which its cumulative counts grow.
 
-    These are the upper edges of bins, the numbers, or else indices in the order.
+    They are the upper edges of bins, the numbers, or else the indices of ordered categories.
     """
     if attribute.edges is not None:
         return attribute.edges[1:]

@@ -245,7 +245,7 @@ Question: TypeAlias = AtOnce | Change | Trend | ByTick
 def is_within(asked: Question, groups: Iterable[int]) -> bool:
     """Return whether each quantity of a question is about one label of each given attribute.
 
-    It is, too, if the question asks for one answer for each label.
+    Return True also if the question asks for one answer for each label.
     """
     if isinstance(asked, Ratio | Difference):
         return is_within(asked.first, groups) and is_within(asked.second, groups)

@@ -209,7 +209,7 @@ def measurements_of(names: Sequence[str], query: "ResidualQuery") -> list[dict[s
 
 
 def contrasts_of(plan: "Plan") -> dict[str, list[str]]:
-    """Return {attribute: rows of its contrast matrix as text}, for solved strategies."""
+    """Return {attribute: rows of its contrast matrix as text}, if its strategy was solved for."""
     strategies = zip(plan.schema.names, plan.strategies, strict=True)
     return {
         name: [" ".join(map(str, row)) for row in strategy.contrasts.tolist()]

@@ -227,7 +227,7 @@ class Regression(AbstractCoefficients):
 
 
 def regress(release: AbstractRelease, name: str, on: Sequence[str]) -> Regression:
-    """Return the least squares of a clipped number on others, from released tables alone.
+    """Return the least-squares fit of a clipped number to others, from released tables alone.
 
     Let y be this number. The design matrix X has columns for clipped numbers, and indicators of all
     categories except the first of each attribute; interactions are products of these. The moments

@@ -100,7 +100,7 @@ class TableRelease(AbstractRelease):
     independence = _independence.independence
 
     def inspect(self, table: object, *, level: float = 1e-6) -> Inspection:
-        """Return whether the released numbers differ from a recount as their noise should.
+        """Return whether the release differs from a recount by no more and no less than its noise.
 
         NOT private: for the owner of the data alone. It counts the table again, by other code than
         that of releases, and tests the differences by the known distribution of their noise. They

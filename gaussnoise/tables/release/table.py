@@ -436,7 +436,7 @@ class ProportionTable(AbstractEstimates):
         attributes: names, one per axis.
         labels: cell names along every axis.
         estimate: shares, shape (sizes…); NaN where a group's count is not positive.
-        standard_deviation: of every cell, to first order; NaN if the estimate is NaN.
+        standard_deviation: standard deviations to first order; NaN where the estimate is NaN.
         private: False for simulations, whose numbers must not be published.
         given: names of the attributes that define the groups.
         counts: the count of every cell.

@@ -23,7 +23,7 @@ FORMATS: Mapping[str, AbstractFormat] = {
 
 
 def format_of(name: str) -> AbstractFormat:
-    """Return the file format with which a file's name ends; of several, that of longest name.
+    """Return the format of a file by the ending of its name; of several, the longest counts.
 
     Raises:
         LookupError: no format has this ending.
