@@ -81,10 +81,10 @@ def combine(
         the tables, and ``TableRelease.load`` combines them again.
 
     Raises:
-        ParameterError: releases of different relations, units, attributes, weights or public tables
-            (their numbers of rows included), of a stream, the same release twice, or releases that
-            dropped other rows; or tables that differ by more than noise, as those of different rows
-            do.
+        ParameterError: releases that differ in neighbouring relation, unit, attributes, weight,
+            public tables, public number of rows, or the rows that they leave out; releases of a
+            stream; the same release twice; or tables that differ by more than noise, as those of
+            different rows do.
         NotAvailableError: the releases measure an attribute by different contrasts, since their
             plans have different bases.
 

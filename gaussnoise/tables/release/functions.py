@@ -98,7 +98,7 @@ def function(release: AbstractRelease, f: Callable[..., Any], *tables: Any) -> F
     Args:
         release: the release that is asked.
         f: a function of one array per table, of the table's shape, that returns one number. It may
-            be called with objects in place of numbers that support arithmetic only.
+            be called with objects that support only arithmetic, in place of numbers.
         tables: names of released tables, ``"sex"`` or ``("sex", "age")``; tables of this release,
             such as ``release.sums("pay", given="sex")``, means or shares; or weights as for
             :meth:`contrast`, which give one number.

@@ -170,7 +170,7 @@ def columns_of(plan: Plan) -> list[str | None]:
 
 
 def limit_of(plan: Plan, admission: AbstractAdmission | None = None) -> PersonLimit | None:
-    """Return the limit on the rows of a person, with a new secret key; None without persons."""
+    """Return the limit on a person's rows, with a new secret key; None if no column has persons."""
     if plan.person is None:
         return None
     used = [plan.schema.attributes[i] for i in plan.asked.used]

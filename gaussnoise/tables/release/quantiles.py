@@ -81,12 +81,12 @@ class QuantileTable:
 
     @property
     def low(self) -> NDArray[Any]:
-        """Lower bounds of the 95 % intervals, each alone; shaped like ``estimate``."""
+        """Lower bounds of 95 % intervals for each quantile alone, shaped like ``estimate``."""
         return self.confidence_interval().low
 
     @property
     def high(self) -> NDArray[Any]:
-        """Upper bounds of the 95 % intervals, each alone; shaped like ``estimate``."""
+        """Upper bounds of 95 % intervals for each quantile alone, shaped like ``estimate``."""
         return self.confidence_interval().high
 
     def confidence_interval(

@@ -448,7 +448,8 @@ def number_rows(
         release: the release.
         name: a clipped number.
         given: attributes that define the groups.
-        rows: the weight of each virtual cell, shape (rows, cells without the catch-all).
+        rows: the weight of each cell of the number in each sum, shape (number of weighted sums,
+            cells without the catch-all).
     """
     (i,), group, S = _asked(release, "means", (name,), given)
     weights = np.zeros((len(rows), _clipped(release, i).size))

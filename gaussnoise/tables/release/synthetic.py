@@ -307,7 +307,7 @@ def _chances(
 
 
 def _numbers(attribute: Attribute, chances: Array, column: int) -> Array:
-    """Return a number for each record, given the ``chances`` (records, cells) of virtual cells."""
+    """Return a number for each record, given ``chances``, the probabilities of its own cells."""
     low, high = attribute.clip or (0.0, 1.0)
     squares = chances.shape[1] == 3  # with weights (1 − t)², 2t(1 − t) and t² on virtual cells
     means = np.minimum(chances[:, 1] / 2 + chances[:, 2], 1.0) if squares else chances[:, 1]
