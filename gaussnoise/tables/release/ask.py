@@ -194,8 +194,8 @@ def change(stream: Any, asked: Change, text: str, level: float) -> Answer:
 def trend(stream: Any, asked: Trend, text: str, level: float, fitted: Fitted) -> Answer:
     """Return the slope of an amount (a count, share or mean) over all ticks (releases) of a stream.
 
-    ``fitted`` fits the line: from the covariance of the noise, the ticks and the numbers it
-    computes the weight of each tick in the slope, and the χ² statistics of the test of no change.
+    ``fitted`` fits the line: it computes the weight of each tick in the slope, and the χ² of the
+    test of no change, from the covariance of the noise, the ticks and the numbers.
     """
     kept, ticks = stream.kept(), tuple(range(1, len(stream) + 1))
     return _Asked(kept.read(1, 1), text, level, kept, ticks).trend(asked, fitted)
@@ -490,7 +490,7 @@ class _Asked:
         return any(isinstance(one, Count) and one.summed for one in asked)
 
     def _cut(self, ratios: Ratios, limits: tuple[float, float]) -> _Numbers:
-        """Return estimates with intervals cut to ``limits``, which replace bounds that are NaN."""
+        """Return estimates with intervals cut to ``limits``; a limit replaces a bound that is NaN."""
         ends = zip((ratios.low, ratios.high), limits, strict=True)
         low, high = (np.where(np.isnan(end), most, np.clip(end, *limits)) for end, most in ends)
         return _Numbers(ratios.estimate, ratios.standard_deviation, low, high, limits)
@@ -600,14 +600,14 @@ class _Asked:
         return replace(answer, method="; ".join(dict.fromkeys(one.method for one in listed)))
 
     def _queries_of(self, i: int, cells: Condition) -> AbstractBase:
-        """Return the sums of cells of attribute ``i`` that a condition asks for, as queries."""
+        """Return the queries about attribute ``i`` that a condition asks for; each adds up cells."""
         size = self.release.plan.schema.attributes[i].size
         if isinstance(cells, tuple):
             return Base([[float(k in cells) for k in range(size)]])
         return Groups(size, cells.cells) if isinstance(cells, Level) else Identity(size)
 
     def _odds(self, asked: Indicator) -> str:
-        """Return a text that says which odds are divided by which other odds in an odds ratio."""
+        """Return a text that names the odds in the numerator and denominator of an odds ratio."""
         axes = self._axes(asked.of)
         (one, (first, second)), (other, (yes, no)) = (
             (axis.name, axis.labels) for axis in axes.values()

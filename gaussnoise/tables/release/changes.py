@@ -359,7 +359,7 @@ def _why_not_compared(changes: "Changes", names: Collection[str]) -> str | None:
 
 
 def _tables(changes: "Changes", entry: Mapping[str, AbstractBase]) -> list[ShownChanges]:
-    """Return an entry's tables of changes: means and sums of each clipped number, or one table."""
+    """Return an entry's tables of changes: means and sums of clipped numbers, or else one table."""
     names, plan, schema = tuple(entry), changes.after.plan, changes.before.plan.schema
     numbers = [name for name, base in entry.items() if isinstance(base, Clipped)]
     groups = tuple(name for name in names if name not in numbers)

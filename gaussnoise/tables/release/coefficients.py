@@ -119,7 +119,7 @@ class CoefficientTest(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """The expected number of a model for a row or a cell, with its 95 % interval.
+    """The number that a model expects for a row or a cell, with its 95 % interval.
 
     Attributes:
         estimate: the expected number, probability or count.
@@ -285,7 +285,7 @@ class AbstractCoefficients:
         return np.sqrt(np.diagonal(self._stated @ self._drawn.covariance @ self._stated.T))
 
     def confidence_interval(self, level: float = LEVEL) -> ConfidenceInterval:
-        """Return an interval for each coefficient of the counted rows, not simultaneous.
+        """Return an interval for each coefficient of the counted rows, each valid alone.
 
         The interval contains each value for which, with some values of the other coefficients, a
         test by the exact covariance of the noise does not reject the equations.

@@ -66,7 +66,7 @@ def plot_cells(cells: CellList, level: float) -> "Figure":
 
 
 def _dots(table: AbstractEstimates, level: float) -> "Figure":
-    """Draw every cell as a dot with its name; of a large table, the largest and smallest cells."""
+    """Draw cells as dots with their names: all, or the largest and smallest of a large table."""
     size = table.estimate.size
     if size <= _MOST_DOTS:
         return _rows(CellList(table, np.arange(size)), level, "")
@@ -216,7 +216,7 @@ def _cdfs(table: ProportionTable, level: float) -> "Figure":
 
 
 def _write_steps(axes: "Axes", table: ProportionTable, ends: Array) -> None:
-    """Write the labels of the steps on the axis, if the steps are not numbers but only ordered."""
+    """Write the labels of the steps on the axis, if the steps are categories, not numbers."""
     labels = table.labels[-1]
     if all(isinstance(name, str) for name in labels) and ends.tolist() == list(range(len(labels))):
         step = math.ceil(len(labels) / 12)

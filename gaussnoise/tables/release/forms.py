@@ -216,7 +216,7 @@ class CellForms:
         return CellForms, (None, self.top, self.bottom, self.shift, self.scale, self.ticks)
 
     def _form(self, rows: Mapping[str, Rows], place: Place) -> Mapping:
-        """Return the weights of released cells whose sum is one cell; of a stream, by tick."""
+        """Return the weights of released cells whose sum is one cell; for a stream, per tick."""
         own = (queries.row(place) for queries in rows.values())
         weights = {tuple(rows): reduce(np.multiply.outer, own, np.ones(()))}
         return dict.fromkeys(self.ticks, weights) if self.ticks else weights

@@ -391,7 +391,7 @@ def _approximated(
     y: Array,
     covariance: Array,
 ) -> FunctionEstimate:
-    """Return the estimate of ``f`` by a quadratic function that is close to it within the noise."""
+    """Return the estimate of ``f``, approximated by a quadratic function in the noise's range."""
     root, _ = standard(y, covariance)
     count = root.shape[1]
     with np.errstate(all="ignore"):  # noise may reach numbers at which f is not defined

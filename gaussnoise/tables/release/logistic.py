@@ -126,7 +126,7 @@ class LogisticRegression(AbstractLikelihoodModel):
 
     @property
     def odds_ratio(self) -> Array:
-        """The factor of each column in the odds of the category: exp of the coefficient."""
+        """The odds ratio of each column: the exponential of its coefficient."""
         return np.exp(self.estimate)
 
     _function, _model = "logistic", "Logistic regression"

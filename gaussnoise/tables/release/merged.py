@@ -143,7 +143,7 @@ class MergedPlan(PickledByArguments):
 
     @property
     def ranges(self) -> "tuple[FoundRange, ...]":
-        """Always empty: ranges of columns were found for each release, not for the combination."""
+        """An empty tuple: ranges were found for each release, and not for the combination."""
         return ()
 
     @property

@@ -348,7 +348,7 @@ class ColumnMeans:
 
     @property
     def rules(self) -> list[str]:
-        """Sentences about groups: in how many a person is counted, and which have no mean."""
+        """Sentences on the number of groups that a person is in, and on groups without a mean."""
         plan: Any = self.release.plan
         few: dict[str, list[ColumnMean]] = {}
         for mean in self.means:
@@ -585,7 +585,7 @@ def groups_of(release: AbstractRelease) -> tuple[str, ...]:
 def means_in(
     release: AbstractRelease, own: FoundRange, level: float, by: Sequence[str] | None = None
 ) -> Iterator[ColumnMean]:
-    """Yield the mean of a column in every group, by all grouping columns or by some of them."""
+    """Yield the mean of a column in every group of the columns ``by``, or of all if it is None."""
     plan: Any = release.plan
     by = groups_of(release) if by is None else tuple(by)
     attributes = {a.name: a for a in plan.schema.attributes}
@@ -610,7 +610,7 @@ def means_in(
 def _weighted(
     release: AbstractRelease, own: FoundRange, groups: Any, level: float
 ) -> Iterator[ColumnMean]:
-    """Yield the weighted mean of a column in every group, with the interval due to noise only."""
+    """Yield the weighted mean of a column in every group, with an interval for noise only."""
     table = means(release, own.column, tuple(a.name for a in groups))
     lows, highs = table.confidence_interval(level)
     ends = (own.low or 0.0, own.high or 0.0)

@@ -105,7 +105,7 @@ def _shorter(
 
 
 def _by_table(text: str, schema: Schema, tables: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield one question for every table, first for tables with most of the text's names."""
+    """Yield a question for every table; tables with the most names of the text come first."""
     names, labels = _named(text[:_MOST], schema)
     said = {*names, *labels}
     clipped = {a.name for a in schema.attributes if a.is_summed}

@@ -47,7 +47,7 @@ def with_times(
 
 
 def free_name(wanted: str, taken: Sequence[str]) -> str:
-    """Return the wanted column name, with underscores appended until it is none of ``taken``."""
+    """Return the wanted column name, with underscores appended until it is not in ``taken``."""
     while wanted in taken:
         wanted += "_"
     return wanted

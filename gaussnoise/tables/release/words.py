@@ -541,7 +541,7 @@ class Reader:
 
 
 def _expected(attribute: Attribute, got: str = "") -> str:
-    """Return a text for errors: the labels of an attribute and, for a group, how to write it."""
+    """Return a text for errors: the labels of an attribute, and a hint if ``got`` is a group."""
     levels = [level for level, groups in attribute.groups or () if got in dict(groups)]
     hint = f"; hint: that is a group, write {levels[0]}={got}" if levels else ""
     return f"expected a label of {attribute.name!r}, {one_of(attribute.labels)}{hint}"

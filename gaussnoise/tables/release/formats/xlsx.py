@@ -296,7 +296,7 @@ def _write_cover(archive: zipfile.ZipFile, tables: Sequence[tuple[str, str]], no
 
 
 def _parts(names: Mapping[int, str], seen: int) -> Iterator[tuple[str, str]]:
-    """Yield (path, XML) of files that are no sheets; sheets after the first ``seen`` are hidden."""
+    """Yield (path, XML) of all files except sheets; sheets after the first ``seen`` are hidden."""
     numbers = range(1, len(names) + 2)
     kinds = "".join(
         f'<Override PartName="/{_path_of(k - 1)}" ContentType="{_KIND}.worksheet+xml"/>'
