@@ -490,7 +490,7 @@ class _Asked:
         return any(isinstance(one, Count) and one.summed for one in asked)
 
     def _cut(self, ratios: Ratios, limits: tuple[float, float]) -> _Numbers:
-        """Return estimates with intervals cut to ``limits``; a limit replaces a bound that is NaN."""
+        """Return estimates with intervals cut to ``limits``, which also replace NaN bounds."""
         ends = zip((ratios.low, ratios.high), limits, strict=True)
         low, high = (np.where(np.isnan(end), most, np.clip(end, *limits)) for end, most in ends)
         return _Numbers(ratios.estimate, ratios.standard_deviation, low, high, limits)
@@ -600,7 +600,7 @@ class _Asked:
         return replace(answer, method="; ".join(dict.fromkeys(one.method for one in listed)))
 
     def _queries_of(self, i: int, cells: Condition) -> AbstractBase:
-        """Return the queries about attribute ``i`` that a condition asks for; each adds up cells."""
+        """Return the queries about attribute ``i`` for a condition; each query adds up cells."""
         size = self.release.plan.schema.attributes[i].size
         if isinstance(cells, tuple):
             return Base([[float(k in cells) for k in range(size)]])

@@ -585,7 +585,7 @@ def groups_of(release: AbstractRelease) -> tuple[str, ...]:
 def means_in(
     release: AbstractRelease, own: FoundRange, level: float, by: Sequence[str] | None = None
 ) -> Iterator[ColumnMean]:
-    """Yield the mean of a column in every group of the columns ``by``, or of all if it is None."""
+    """Yield the mean of a column in every group; ``by`` are grouping columns, or None for all."""
     plan: Any = release.plan
     by = groups_of(release) if by is None else tuple(by)
     attributes = {a.name: a for a in plan.schema.attributes}
