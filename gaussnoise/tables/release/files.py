@@ -191,7 +191,7 @@ class Document:
         summary: ``summary.txt``.
         notes: sentences for the method statement, by heading.
         texts: {name: content} of further text files.
-        answers: {index of a workload entry: its file}, for entries that ask for more than cells.
+        answers: {index of a workload entry: its file}, for entries with queries other than cells.
         proven: whether the optimal noise is stored, so that it need not be solved for again.
     """
 
@@ -278,7 +278,7 @@ def write_document(
 def write_answers(
     release: AbstractRelease, answers: Mapping[int, str], folder: Path, notes: Notes
 ) -> None:
-    """Write tidy answers for workload entries that ask for more than cells.
+    """Write tidy answers for workload entries with queries other than cells.
 
     The answers are computed from the tables, hence at no further privacy cost. The name of a file
     ends in its format; answers are added to a workbook that has all tables.
@@ -439,7 +439,7 @@ def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
 def answer_files(release: AbstractRelease, format: FileFormat, most_cells: int) -> dict[int, str]:
     """Return {index of a workload entry: its file} for the entries whose answers are written.
 
-    They are entries that ask for more than cells, from tables of at most ``most_cells`` cells.
+    They are entries with queries other than cells, from tables of at most ``most_cells`` cells.
     """
     schema, domain = release.plan.schema, release.plan.domain
     if domain.is_cells or len(domain.terms) > MOST_FILES:

@@ -93,7 +93,7 @@ class AbstractEstimates(abc.ABC):
         return ConfidenceInterval(self.estimate - half, self.estimate + half)
 
     def at(self, places: Sequence[Place]) -> Function:
-        """Return some cells, by index, as a function of linear combinations of released cells.
+        """Return the cells at ``places`` as a function of linear combinations of released cells.
 
         Raises:
             NotAvailableError: it is unknown how the table's cells were computed.

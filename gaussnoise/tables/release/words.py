@@ -493,7 +493,7 @@ class Reader:
         self.fail(expected, at, end, [*known, *names], others=others)
 
     def with_noun(self, start: int, end: int) -> list[str]:
-        """Return [the question with a noun for the counted things in place of a part], or [].
+        """Return a list with a question in which a noun for counted things replaces a part, or [].
 
         The noun replaces the text from ``start`` to ``end``.
         """
