@@ -43,7 +43,8 @@ class Inspection:
         rows_lost: a number of rows (or a weight) whose loss, or double count, is noticed; 1 if the
             number of rows is public.
         rows_moved: {attribute: number of rows in wrong categories that is noticed}, as after
-            swapping columns (for numbers, rows at the wrong bound); for attributes measured alone.
+            swapping columns (for numbers, rows at the wrong bound). It has attributes that are
+            measured alone.
         noise: {factor: probability of noticing noise that is larger or smaller by this factor}.
         scales: two factors: noise of less than the first or more than the second times the stated
             scale is noticed; None if nothing is measured.

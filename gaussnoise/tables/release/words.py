@@ -493,7 +493,7 @@ class Reader:
         self.fail(expected, at, end, [*known, *names], others=others)
 
     def with_noun(self, start: int, end: int) -> list[str]:
-        """Return a list with a question in which a noun for counted things replaces a part, or [].
+        """Return the question with a part replaced by a noun for counted things, as a list; or [].
 
         The noun replaces the text from ``start`` to ``end``.
         """
