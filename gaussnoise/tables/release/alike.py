@@ -33,7 +33,7 @@ def unlike(one: Attribute, other: Attribute) -> dict[str, str]:
 def difference_of(one: Attribute, other: Attribute) -> str | None:
     """Return how the definitions of two attributes of the same name differ, as text.
 
-    None if both count or sum rows in the same way.
+    It is None if both count or sum rows in the same way.
     """
     if one.is_summed and other.is_summed and one.interval != other.interval:
         first, second = (values_text(own.interval) for own in (one, other))
@@ -83,7 +83,7 @@ _A_YEAR = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
 
 
 def _is_shifted(one: Attribute, other: Attribute) -> bool:
-    """Return whether all labels or date edges of two attributes differ by one number of years."""
+    """Return whether all labels or dates of two attributes differ by the same number of years."""
     if one.edges is not None and not is_dated(one.edges):
         return False
     texts, others = (
@@ -149,7 +149,7 @@ def _comparable_values(attribute: Attribute) -> object:
 
 
 def _missing_numbers(attribute: Attribute) -> frozenset[object]:
-    """Return the numbers that mean no answer; empty for an attribute with categories."""
+    """Return the numbers that stand for no answer; empty for an attribute with categories."""
     numbers = (code for code in attribute.missing if not isinstance(code, str))
     # categories have no cell for numbers that mean no answer
     return frozenset(numbers if attribute.categories is None else ())

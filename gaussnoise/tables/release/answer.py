@@ -45,8 +45,8 @@ class Answer:
         private: False for simulations, whose numbers must not be published.
         limits: the least and the largest value that the true numbers can have. Noise can move an
             estimate outside, and ``print`` says so beside it; intervals are cut to these values.
-        compared: the number of numbers whose intervals hold together: 1, or, if the question asks
-            for the largest of several numbers, how many these are.
+        compared: the number of intervals that hold together with probability ``level``: 1, or all
+            if the question asks for the largest of several numbers.
         cut: True for a mean that noise moved outside the interval to which its number is clipped:
             the estimate is then the nearer bound. None if there is no such mean.
         method: how the intervals of a function are found, in words; "" for other answers, whose
@@ -99,7 +99,7 @@ class Answer:
 
     @property
     def shown_labels(self) -> tuple[tuple[Category, ...], ...]:
-        """The labels that readers see: where times of ticks are known, beside their numbers."""
+        """The labels that readers see; for a tick with a known time, its number and this time."""
         if not self.times:
             return self.labels
         ticks, *others = self.labels

@@ -138,9 +138,9 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
 
     Returns:
         An :class:`Answer`. The coverage of its intervals is at least the level. It is exact for
-        counts, and for shares, means and ratios of counts and sums if the denominator is clear of
-        zero (Fieller 1954). For quantiles it is exact up to the width of bins; for functions see
-        ``method``. For differences and ratios of shares or means, coverage holds to first order.
+        counts, and for shares, means and ratios of counts and sums if the denominator is clearly
+        positive (Fieller 1954). For quantiles it is exact up to the width of bins; for functions
+        see ``method``. For differences and ratios of shares or means, it holds to first order.
         Intervals are cut to the possible values, so an estimated share outside [0, 1] is outside
         its interval.
 
@@ -194,8 +194,8 @@ def change(stream: Any, asked: Change, text: str, level: float) -> Answer:
 def trend(stream: Any, asked: Trend, text: str, level: float, fitted: Fitted) -> Answer:
     """Return the slope of an amount (a count, share or mean) over all ticks (releases) of a stream.
 
-    ``fitted`` fits the line: from the covariance of the noise, the ticks and the numbers it
-    computes the weight of each tick in the slope, and the χ² statistics of the test of no change.
+    ``fitted`` fits the line: it computes the weight of each tick in the slope, and the χ² of the
+    test of no change, from the covariance of the noise, the ticks and the numbers.
     """
     kept, ticks = stream.kept(), tuple(range(1, len(stream) + 1))
     return _Asked(kept.read(1, 1), text, level, kept, ticks).trend(asked, fitted)
@@ -210,7 +210,7 @@ class _Axis(NamedTuple):
 
 
 class _Numbers(NamedTuple):
-    """Estimates, deviations and intervals of an answer: flat (in C order), or with its axes."""
+    """Estimates, deviations and intervals, as flat arrays or in the shape of the answer."""
 
     estimate: NDArray[Any]
     deviation: Array | None
@@ -302,7 +302,7 @@ class _Asked:
         return asked_population(self.release, own[0].column, first, others, self.level)
 
     def _group_labels(self, given: Conditions) -> dict[str, Category | None] | None:
-        """Return {attribute: label, or None for all}; None unless each group is a single label."""
+        """Return {attribute: label, or None for all its labels}; None if a group joins labels."""
         schema, found = self.release.plan.schema, dict[str, Category | None]()
         for i, cells in given.items():
             if cells is not None and not (isinstance(cells, tuple) and len(cells) == 1):
@@ -353,7 +353,7 @@ class _Asked:
     def _numbers(
         self, asked: Amount, axes: Mapping[int, _Axis], count: int = 1
     ) -> tuple[_Numbers, list[str]]:
-        """Return an amount's numbers, with intervals for ``count`` numbers together, and notes."""
+        """Return an amount's numbers and notes; intervals hold together for ``count`` numbers."""
         if (table := self._whole_table(asked)) is not None:
             low, high = table.confidence_interval(self.level, simultaneous=count > 1)
             cut = table.cut if isinstance(table, MeanTable) and table.cut.any() else None
@@ -387,7 +387,7 @@ class _Asked:
         return None
 
     def _forms(self, asked: Amount) -> list[Conditions]:
-        """Return the weighted sums of cells of an amount: one, or numerator and denominator."""
+        """Return the sums of cells that make an amount: one sum, or numerator and denominator."""
         if isinstance(asked, Count):
             return [asked.where]
         if isinstance(asked, Share):
@@ -419,7 +419,7 @@ class _Asked:
     def _with_interval(
         self, asked: Amount, x: Array, covariance: Array, z: float
     ) -> tuple[Ratios, Array]:
-        """Return an amount with ± ``z`` deviations, and its derivatives by the sums ``x``."""
+        """Return an amount with intervals of ± ``z`` deviations, and its gradient in ``x``."""
         # forms are weighted sums of cells; x: (numbers, forms), covariance: (numbers, forms, forms)
         if isinstance(asked, Count):
             deviation = np.sqrt(np.maximum(covariance[:, 0, 0], 0))
@@ -440,7 +440,7 @@ class _Asked:
     def _pair(
         self, first: Amount, second: Amount, axes: Mapping[int, _Axis]
     ) -> tuple[Ratios, Ratios, Array]:
-        """Return two amounts with intervals, and the covariance of both estimates per number."""
+        """Return two amounts with intervals, and the covariance of the two for each number."""
         forms = self._forms(first), self._forms(second)
         x, covariance = self._counts([*forms[0], *forms[1]], axes, len(forms[0]))
         own = slice(len(forms[0])), slice(len(forms[0]), None)
@@ -490,7 +490,7 @@ class _Asked:
         return any(isinstance(one, Count) and one.summed for one in asked)
 
     def _cut(self, ratios: Ratios, limits: tuple[float, float]) -> _Numbers:
-        """Return estimates with intervals cut to ``limits``, which replace bounds that are NaN."""
+        """Return estimates with intervals cut to ``limits``, which also replace NaN bounds."""
         ends = zip((ratios.low, ratios.high), limits, strict=True)
         low, high = (np.where(np.isnan(end), most, np.clip(end, *limits)) for end, most in ends)
         return _Numbers(ratios.estimate, ratios.standard_deviation, low, high, limits)
@@ -600,14 +600,14 @@ class _Asked:
         return replace(answer, method="; ".join(dict.fromkeys(one.method for one in listed)))
 
     def _queries_of(self, i: int, cells: Condition) -> AbstractBase:
-        """Return the sums of cells of attribute ``i`` that a condition asks for, as queries."""
+        """Return the queries about attribute ``i`` for a condition; each query adds up cells."""
         size = self.release.plan.schema.attributes[i].size
         if isinstance(cells, tuple):
             return Base([[float(k in cells) for k in range(size)]])
         return Groups(size, cells.cells) if isinstance(cells, Level) else Identity(size)
 
     def _odds(self, asked: Indicator) -> str:
-        """Return a text that says which odds are divided by which other odds in an odds ratio."""
+        """Return a text that names the odds in the numerator and denominator of an odds ratio."""
         axes = self._axes(asked.of)
         (one, (first, second)), (other, (yes, no)) = (
             (axis.name, axis.labels) for axis in axes.values()
@@ -697,7 +697,7 @@ class _Asked:
         return self._answer(meaning, axes, found, notes, attribute.measured_in or "")
 
     def _unit(self, *asked: Amount) -> str:
-        """Return the unit of an amount, or of the difference of two; "" if no unit is common."""
+        """Return the unit of an amount, or the common unit of two amounts; "" if there is none."""
         attributes, units = self.release.plan.schema.attributes, set[str]()
         for one in asked:
             if isinstance(one, Share):
@@ -833,7 +833,7 @@ class _Asked:
     def _weights(
         self, form: Conditions, axes: Mapping[int, _Axis], row: Mapping[int, int]
     ) -> Weights:
-        """Return a form as {attribute names: weights of cells}, for the number at place ``row``."""
+        """Return {attribute names: weights of cells} for the number with these indices ``row``."""
         schema = self.release.plan.schema
         weights = np.ones(())
         for i, cells in form.items():
@@ -883,7 +883,7 @@ def _may_be_empty(known: Array, limits: tuple[float, float], whose: str = "the g
 
 
 def _ranks_text(ranks: Sequence[tuple[int, int]], unknown: Sequence[object]) -> str:
-    """Return in words which ranks the noise leaves uncertain, from (best, worst) of each number."""
+    """Return in words the ranks that noise leaves uncertain; ``ranks`` are (best, worst) pairs."""
     blocks: list[list[int]] = []
     for best, worst in sorted(ranks):
         if blocks and best <= blocks[-1][1]:

@@ -1,4 +1,4 @@
-"""Tables made to look like counts, non-negative or integers, which biases them.
+"""Tables whose cells were made non-negative or integers, like counts, which makes them biased.
 
 Intervals do not account for this bias.
 """
@@ -68,7 +68,7 @@ class AbstractTable:
 @final
 @dataclass(frozen=True, eq=False)
 class BiasedTable(AbstractTable):
-    """One released table after a step that made its cells non-negative or integers, but biased.
+    """One released table whose cells were made non-negative or integers, which biases them.
 
     It has no standard deviation: part of the error is now bias, and the bias of a cell depends on
     the true counts, which are private. The biases of cells add up in sums of many cells; take sums,
@@ -171,12 +171,12 @@ def nonnegative(estimate: Numbers) -> Numbers:
 
 
 def projected(estimate: Numbers) -> Numbers:
-    """Return ``argmin ‖y − estimate‖₂ over y >= 0, Σy = Σestimate``, in O(n log n).
+    """Return the nearest non-negative array with the same total, in least squares.
 
-    The result is zero if the total is not positive. Otherwise it is a shift θ and a cut,
-    ``max(estimate − θ, 0)`` (Held, Wolfe & Crowder 1974; Duchi et al. 2008).
-    The k largest cells stay positive, and ``θ = −(sum of the others)/k``. So no large sums are
-    subtracted, and a table without negative cells is returned unchanged.
+    The result is zero if the total is not positive. Otherwise it is ``max(estimate − θ, 0)`` with a
+    shift θ (Held, Wolfe & Crowder 1974; Duchi et al. 2008). Only the k largest cells stay positive,
+    and ``θ = −(sum of the other cells)/k``. So no large sums are subtracted, and a table without
+    negative cells is returned unchanged.
 
     >>> projected(np.array([5.0, -2.0, 3.0])).tolist()
     [4.0, 0.0, 2.0]
@@ -191,7 +191,7 @@ def projected(estimate: Numbers) -> Numbers:
 
 
 def integer(estimate: Numbers) -> NDArray[np.int64]:
-    """Return ``argmin ‖z − estimate‖₂`` over integers z with Σz = round(Σestimate).
+    """Return the nearest array of integers, in least squares, that has the rounded total.
 
     The method is that of largest remainders.
 

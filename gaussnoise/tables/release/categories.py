@@ -150,8 +150,8 @@ def discover_categories(
 
     Formal guarantees:
         * (ε, δ)-differential privacy, for one person of ``rows_per_person`` rows. Half of δ is for
-          the threshold: it bounds the chance that a value which only this person has is shown.
-          The rest and ε are for the Gaussian noise: see
+          the threshold: it bounds the probability of showing a value that only this person has.
+          The other half and ε are for the Gaussian noise: see
           :class:`~gaussnoise.privacy.threshold.ThresholdQuery`.
         * Counts are exact integers; noise and threshold are OpenDP's. The number of distinct values
           is never shown, except that more than 10⁷ are refused.
@@ -168,8 +168,8 @@ def discover_categories(
         rows_per_person: the most rows that one person has, which the data holder states about the
             table; with ``person``, the number of rows that are counted of each person.
         person: the column that says which person a row belongs to, text or integers. From a person
-            with more rows, some are drawn at random, given that person's rows alone; rows without a
-            person are ignored. Both columns are read into memory.
+            with more rows, some are drawn at random, independently of all other rows; rows without
+            a person are ignored. Both columns are read into memory.
         on_formula: the treatment of frequent text that a spreadsheet runs as a formula when it
             opens a CSV file: text that begins with =, +, -, @, a tab or the end of a line. "drop"
             leaves it out, however frequent; a schema then has it in its catch-all category.

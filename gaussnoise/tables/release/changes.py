@@ -136,7 +136,7 @@ class ShownChanges:
 
     @property
     def finding(self) -> str:
-        """One sentence: the largest change that is clear of the noise, or that there is none.
+        """A sentence that names the largest significant change, or says that there is none.
 
         The sentence is supported by intervals that hold for all numbers of the table together.
         """
@@ -283,7 +283,7 @@ class ShownChanges:
 
 
 def shown_changes(changes: "Changes", of: Sequence[Entry] = ()) -> list[ShownChanges]:
-    """Return the tables of changes for some entries: tables that the releases were asked for.
+    """Return the tables of changes for the workload entries ``of``.
 
     Without ``of``, these are all planned entries that both releases can answer. An entry with a
     number that is clipped to an interval gives tables of the number's means and sums, by the other
@@ -361,7 +361,7 @@ def _why_not_compared(changes: "Changes", names: Collection[str]) -> str | None:
 
 
 def _tables(changes: "Changes", entry: Mapping[str, AbstractBase]) -> list[ShownChanges]:
-    """Return an entry's tables of changes: means and sums of each clipped number, or one table."""
+    """Return an entry's tables of changes: means and sums of clipped numbers, or else one table."""
     names, plan, schema = tuple(entry), changes.after.plan, changes.before.plan.schema
     numbers = [name for name, base in entry.items() if isinstance(base, Clipped)]
     groups = tuple(name for name in names if name not in numbers)
@@ -408,7 +408,7 @@ def changes_text(
 def population_of_changes(changes: "Changes", of: Sequence[Entry]) -> MeanChanges | None:
     """Return the changes of means of the population, if both releases have such means.
 
-    None if they cannot be computed, or if ``of`` names the tables to show.
+    None is returned if they cannot be computed, or if ``of`` names the tables to show.
     """
     both = changes.before, changes.after, changes.unlike
     return None if of or no_changes(*both) else changes_of_means(*both)

@@ -68,7 +68,7 @@ class Column(NamedTuple):
 
 
 class Equations(Protocol):
-    """The d estimating equations of a model; their solution beta has the d coefficients.
+    """The d estimating equations of a model; their solution beta is the vector of coefficients.
 
     Without noise, their left sides are zero at the coefficients of the counted rows. The left sides
     are linear in released numbers, so the covariance of their noise is known exactly.
@@ -119,7 +119,7 @@ class CoefficientTest(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """The expected number of a model for a row or a cell, with its 95 % interval.
+    """The number that a model expects for a row or a cell, with its 95 % interval.
 
     Attributes:
         estimate: the expected number, probability or count.
@@ -147,7 +147,7 @@ class Prediction(NamedTuple):
 
 @dataclass(frozen=True)
 class Law:
-    """The distance between coefficients and those that the released numbers give.
+    """The distance between coefficients and released numbers.
 
     The squared distance is ``g' V⁺ g``, where g are the left sides of the estimating equations at
     the coefficients, and V⁺ is the pseudoinverse of the covariance of g.
@@ -175,10 +175,9 @@ class Law:
         return float(g @ w), gradient
 
     def nearest(self, rows: Array, values: Array) -> float:
-        """Return the smallest squared distance of all coefficients with ``rows @ beta = values``.
+        """Return the smallest squared distance over all beta with ``rows @ beta = values``.
 
-        The distance is that of :meth:`distance`, between coefficients beta and the released
-        numbers.
+        It is the distance of coefficients beta from the release, see :meth:`distance`.
         """
         root = self._root
         along = rows @ root
@@ -271,7 +270,7 @@ class AbstractCoefficients:
 
     @cached_property
     def _drawn(self) -> Law:
-        """The distance of coefficients from the released ones, relative to noise and sampling."""
+        """The distance between coefficients and release, relative to noise and sampling."""
         hint = ", or confidence_interval() about the rows that were counted"
         check_sample(self._function, self.weighted, self.rows_per_person, hint)
         return Law(self._sampled(), self.own.center)
@@ -286,10 +285,10 @@ class AbstractCoefficients:
         return np.sqrt(np.diagonal(self._stated @ self._drawn.covariance @ self._stated.T))
 
     def confidence_interval(self, level: float = LEVEL) -> ConfidenceInterval:
-        """Return an interval for each coefficient of the counted rows, not simultaneous.
+        """Return an interval for each coefficient of the counted rows, each valid alone.
 
-        The interval of a coefficient contains a value if, with some values of the other
-        coefficients, the equations are near zero by the exact covariance of their noise.
+        The interval contains each value for which, with some values of the other coefficients, a
+        test by the exact covariance of the noise does not reject the equations.
 
         Raises:
             ParameterError: level outside (0, 1).
@@ -316,8 +315,8 @@ class AbstractCoefficients:
     def test(self, *terms: str) -> CoefficientTest:
         """Return a test that the coefficients of some terms are all zero in the population.
 
-        For the only attribute of a model, this is the analysis of variance of its categories; with
-        several attributes, it tests one given the others.
+        In a model of one attribute, this is the analysis of variance of its categories; in a model
+        of several attributes, it tests one given the others.
 
         Args:
             terms: attributes or interactions: ``test("sex")``, ``test("sex:age", "age")``.
@@ -449,17 +448,16 @@ def check_sample(function: str, weighted: bool, rows_per_person: int, hint: str 
 
 
 def hidden(values: Array, sd: Array) -> int | None:
-    """Return the index of the number that is least clear of zero; None if all are clear of zero.
+    """Return the index of the number that is hidden most by noise; None if none is hidden.
 
-    A number is clear of zero if it is more than :data:`CLEAR` standard deviations of noise above
-    it.
+    A number is hidden if it is at most :data:`CLEAR` standard deviations of its noise.
     """
     least = int(np.argmin(values - CLEAR * sd))
     return least if values[least] <= CLEAR * sd[least] else None
 
 
 def enough(release: AbstractRelease, value: float, sd: float) -> str:
-    """Return a hint for an error: the budget at which ``value`` would be clear of its noise."""
+    """Return a hint for an error: the budget with which noise would not hide ``value``."""
     hint = "a release with a larger budget"
     if value > 0:
         hint += f", about ρ = {(CLEAR * sd / value) ** 2 * release.rho_charged:.2g}"

@@ -72,8 +72,8 @@ def combine(
             rows, the releases are of different rows, and estimates are of the rows that are counted
             on average. Numbers and weights are not tested if plans round them to different
             multiples.
-        all_rows_fit: if only some of the releases leave out the rows without a valid value in some
-            attribute: whether to assume that there are no such rows, as for :func:`difference`.
+        all_rows_fit: whether to assume that every row has valid values, if only some of the
+            releases leave out the rows without one, as for :func:`difference`.
 
     Returns:
         A :class:`TableRelease` whose ``plan.sources`` lists the releases, and whose
@@ -81,10 +81,10 @@ def combine(
         the tables, and ``TableRelease.load`` combines them again.
 
     Raises:
-        ParameterError: releases of different relations, units, attributes, weights or public tables
-            (their numbers of rows included), of a stream, the same release twice, or releases that
-            dropped other rows; or tables that differ by more than noise, as those of different rows
-            do.
+        ParameterError: releases that differ in neighbouring relation, unit, attributes, weight,
+            public tables, public number of rows, or the rows that they leave out; releases of a
+            stream; the same release twice; or tables that differ by more than noise, as those of
+            different rows do.
         NotAvailableError: the releases measure an attribute by different contrasts, since their
             plans have different bases.
 
@@ -155,7 +155,7 @@ def combine(
 
 
 def _record_of(plan: Any) -> str:
-    """Return in words one person's record, like "the mean of income by sex"; else "rows"."""
+    """Return the meaning of a person's record, like "the mean of income by sex", or "rows"."""
     if not plan.per_person:
         return "rows"
     numbers = [f"the {how} of {name}" for name, how in plan.per_person.items()]
@@ -265,7 +265,7 @@ def _check_attributes(releases: Sequence[TableRelease]) -> None:
 def _domain(
     releases: Sequence[TableRelease], schema: Schema, at: Mapping[str, int]
 ) -> AbstractTables:
-    """Return one workload with each query of the releases once; ``at``: indices in ``schema``."""
+    """Return one workload that has each query of the releases once; ``at`` is {name: index}."""
     terms = dict.fromkeys(
         tuple(sorted((at[release.plan.schema.names[i]], base) for i, base in term))
         for release in releases
@@ -310,7 +310,7 @@ class _Gap(NamedTuple):
 def _mean_measurements(
     releases: Sequence[TableRelease], at: dict[str, int], strategies: Sequence[AbstractStrategy]
 ) -> tuple[dict[Subset, Array], dict[Subset, float], list[_Gap]]:
-    """Return the precision-weighted mean of each set's measurements, its variance, and the gaps."""
+    """Return each set's precision-weighted mean, its variance, and the gaps between releases."""
     totals: dict[Subset, Array] = {}
     precisions: dict[Subset, float] = {}
     exact: dict[Subset, Array] = {}
@@ -349,7 +349,7 @@ def _mean_measurements(
 def _agreement(
     gaps: Sequence[_Gap], schema: Schema, sources: Sequence[Source], weight: Weight | None
 ) -> Agreement:
-    """Return the test of whether gaps are only noise; ParameterError if they are larger."""
+    """Return the result of the test whether gaps are noise; ParameterError if they are larger."""
     if len({source.unit for source in sources}) > 1:  # numbers are rounded to different multiples
         clipped = {i for i, a in enumerate(schema.attributes) if a.is_summed}
         gaps = [gap for gap in gaps if weight is None and not clipped & set(gap.subset)]

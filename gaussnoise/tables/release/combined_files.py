@@ -211,7 +211,7 @@ def combined_in(directory: str | os.PathLike[str]) -> TableRelease | None:
 def _disagreement(
     release: TableRelease, tables: Any, places: Sequence[str], record: Mapping[str, Any]
 ) -> str | None:
-    """Return in words the first difference of a combination from its releases; None if none."""
+    """Return in words the first difference between a combination and its releases, or None."""
     plan, folder = release.plan, tables.folder
     if record["agreement"] is not None and len(places) > 2:  # tested pair by pair
         chi_squared, free = (record["agreement"][name] for name in Agreement._fields[:2])
@@ -238,7 +238,7 @@ def title_of(release: AbstractRelease) -> str | None:
 
 
 def agreement_text(agreement: Agreement | None, person: str | None) -> str:
-    """Return the result of the test that combined releases are of the same rows, in words."""
+    """Return in words the result of the test whether combined releases are of the same rows."""
     if agreement is None:
         said = "Whether the releases are of the same rows was not tested"
         if person is not None:

@@ -33,9 +33,9 @@ class ComparisonTable(AbstractEstimates):
     """Every cell of one table compared with the same cell of another one.
 
     The intervals of differences of counts, sums and answers are exact, as are those of their ratios
-    (Fieller 1954). Means and shares are ratios themselves: intervals of their differences combine
-    the exact intervals of both (Zou & Donner 2008), and intervals of their ratios use standard
-    deviations; both to first order.
+    (Fieller 1954). Means and shares are ratios themselves, so their intervals hold to first order:
+    those of their differences combine the exact intervals of both (Zou & Donner 2008), and those of
+    their ratios use standard deviations.
 
     Attributes:
         attributes: names, one per axis.
@@ -104,7 +104,7 @@ class ComparisonTable(AbstractEstimates):
 
     @property
     def how(self) -> str:
-        """A text that says whether intervals are exact or to first order, with its source."""
+        """A text that says whether intervals are exact, with the source of their method."""
         linear = self.first.is_linear and self.second.is_linear
         if self.kind == "difference":
             return "intervals exact" if linear else "intervals to first order (Zou & Donner 2008)"
@@ -116,7 +116,7 @@ class ComparisonTable(AbstractEstimates):
 
     @property
     def pvalue(self) -> Array:
-        """The p-value of each cell: the probability that noise alone makes so large a difference.
+        """The p-value of each cell, for the hypothesis that noise alone makes the difference.
 
         The array has the shape of ``estimate``. Each cell is tested alone; the test is exact where
         the intervals are. The test is about the rows, not about a population from which they are

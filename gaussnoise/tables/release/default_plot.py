@@ -66,7 +66,7 @@ def plot_cells(cells: CellList, level: float) -> "Figure":
 
 
 def _dots(table: AbstractEstimates, level: float) -> "Figure":
-    """Draw every cell as a dot with its name; of a large table, the largest and smallest cells."""
+    """Draw cells as dots with their names: all, or the largest and smallest of a large table."""
     size = table.estimate.size
     if size <= _MOST_DOTS:
         return _rows(CellList(table, np.arange(size)), level, "")
@@ -82,7 +82,7 @@ def _dots(table: AbstractEstimates, level: float) -> "Figure":
 def _rows(
     cells: CellList, level: float, which: str, gap: tuple[int, str] | None = None
 ) -> "Figure":
-    """Draw cells as dots with intervals, one below the other; ``gap``: (row, text) left empty."""
+    """Draw each cell as a dot with its interval; ``gap`` is (index, name) of a row without one."""
     table = cells.table
     names: list[str] = [" / ".join(map(str, own)) or "total" for own in cells.labels]
     numbers = [cells.estimate, *cells.confidence_interval(level)]
@@ -145,7 +145,7 @@ def _band(table: QueryTable, level: float) -> "Figure":
 
 
 def _by_group(table: ProportionTable) -> tuple[list[str], list[str], Callable[[Array], Array]]:
-    """Return names of groups and of their parts, and a function that makes a row of each group."""
+    """Return names of groups, names of parts, and a function that arranges cells by group."""
     axes = [table.attributes.index(name) for name in table.given]
     rest = [k for k in range(len(table.attributes)) if k not in axes]
 
@@ -216,7 +216,7 @@ def _cdfs(table: ProportionTable, level: float) -> "Figure":
 
 
 def _write_steps(axes: "Axes", table: ProportionTable, ends: Array) -> None:
-    """Write the labels of the steps on the axis, if the steps are not numbers but only ordered."""
+    """Write the labels of the steps on the axis, if the steps are categories, not numbers."""
     labels = table.labels[-1]
     if all(isinstance(name, str) for name in labels) and ends.tolist() == list(range(len(labels))):
         step = math.ceil(len(labels) / 12)

@@ -40,12 +40,12 @@ _PROTECTED = (
 def difference(
     before: TableRelease, after: TableRelease, *, all_rows_fit: bool = False
 ) -> "Changes":
-    """Return what changed from one release to another, such as January's and June's.
+    """Return the changes from one release to another, such as from January's to June's.
 
     Formal guarantees:
         * Differences of counts and sums are unbiased, and their standard deviations exact, whether
-          the rows of both releases are the same or not: the noises are independent. So variances
-          add up.
+          the rows of both releases are the same or not: the noises are independent, so their
+          variances add up.
         * Comparing them costs no further privacy. A person whose rows are in both releases has
           spent the sum of both budgets (``rho_charged``), if both protect the same thing.
 
@@ -55,10 +55,10 @@ def difference(
             counted per person must be the same; all else may differ: the planned tables, the order
             of attributes, the budget, the neighbouring relation. If an attribute has other
             categories, edges or another interval, tables without it are compared.
-        all_rows_fit: if only one of the releases leaves out the rows without a valid value in some
-            attribute: whether to assume that there are no such rows. Without this assumption, such
-            releases are refused, since their tables count different rows. A catch-all, ``other``,
-            or ``on_outside="refuse"`` leaves no row out.
+        all_rows_fit: whether to assume that every row has valid values. It is needed if only one of
+            the releases leaves out the rows without a valid value in some attribute: their tables
+            count different rows, so they are refused without this assumption. A catch-all,
+            ``other``, or ``on_outside="refuse"`` leaves no row out.
 
     Returns:
         :class:`Changes`: ``changes["sex", "age"]`` is a table of differences, later minus earlier,
@@ -110,7 +110,7 @@ class Changes(PickledByArguments):
     """Changes from one release to another, safe to publish if both releases are.
 
     ``changes["sex", "age"]`` is a :class:`ComparisonTable` of differences: later minus earlier. Its
-    ``as_ratio()`` is later over earlier, its ``relative()`` the relative change. Its methods
+    ``as_ratio()`` divides later by earlier; ``relative()`` is the relative change. Its methods
     ``difference``, ``ratio`` and ``contrast`` compare changes of several groups. Iteration yields
     the tables that both releases have.
 
@@ -199,35 +199,35 @@ class Changes(PickledByArguments):
                 )
 
     def _with_queries(self, entry: Entry) -> Entry:
-        """Return an entry with all queries written out, which both releases then answer."""
+        """Return {attribute: queries} of an entry, so that both releases answer the same ones."""
         self._check(entry)
         schema = self.before.plan.schema
         return {schema.names[i]: base for i, base in entry_term(schema, entry).items()}
 
     def answers(self, entry: Entry) -> ComparisonTable:
-        """Return a table of the changes of the answers to one workload entry."""
+        """Return a table of changes in the answers to one workload entry."""
         asked = self._with_queries(entry)
         return self._change(self.before.answers(asked), self.after.answers(asked))
 
     def sums(self, name: str, given: Names = ()) -> ComparisonTable:
-        """Return a table of the changes of sums of the number ``name`` in the groups ``given``."""
+        """Return a table of changes in the sums of the number ``name``, in groups ``given``."""
         self._check(name, given)
         return self._change(self.before.sums(name, given), self.after.sums(name, given))
 
     def means(self, name: str, given: Names = ()) -> ComparisonTable:
-        """Return a table of the changes of means of the number ``name`` in the groups ``given``."""
+        """Return a table of changes in the means of the number ``name``, in groups ``given``."""
         self._check(name, given)
         return self._change(self.before.means(name, given), self.after.means(name, given))
 
     def proportions(self, names: Entry, given: Entry = ()) -> ComparisonTable:
-        """Return a table of the changes of shares: counts divided by the counts of their groups."""
+        """Return a table of changes in shares: counts divided by the counts of their groups."""
         self._check(names, given)
         return self._change(
             self.before.proportions(names, given), self.after.proportions(names, given)
         )
 
     def cdf(self, name: str, given: Names = ()) -> ComparisonTable:
-        """Return a table of the changes of an attribute's cumulative shares, within groups."""
+        """Return a table of changes in the cumulative shares of an attribute, within groups."""
         self._check(name, given)
         return self._change(self.before.cdf(name, given), self.after.cdf(name, given))
 
@@ -263,9 +263,9 @@ class Changes(PickledByArguments):
 
         ``changes/`` holds one tidy file for each table, or one workbook for all. Each row has the
         number before, the number after, the change, and the change in per cent of the number
-        before, each with its interval. Formats with one estimate per cell have a file for each of
-        these, the relative change as a fraction: ``before/``, ``after/``, ``changes/`` and
-        ``relative/``.
+        before, each with its interval. In a format with one estimate per cell, each of these has a
+        file of its own, in ``before/``, ``after/``, ``changes/`` and ``relative/``; the relative
+        change is then a fraction.
         ``report.html`` is the page of :meth:`report`; ``summary.txt``, ``method.txt``, ``ddi.xml``
         and ``changes.png`` describe the tables, and ``changes.json`` lists the files.
 

@@ -149,7 +149,7 @@ def save_release(
 
 
 def _software_entries(release: AbstractRelease) -> dict[str, object]:
-    """Return the software that drew the noise of a release read from files; {} for others."""
+    """Return the recorded software that drew the noise of a stored release; {} for others."""
     if not isinstance(release.tables, StoredTables):
         return {}
     record = read_json(release.tables.folder / "release.json")
@@ -159,7 +159,7 @@ def _software_entries(release: AbstractRelease) -> dict[str, object]:
 def copied(verifier: bool) -> dict[str, str]:
     """Return {path: content} of the verifier's programs, to be copied into a folder.
 
-    Empty unless ``verifier`` is true.
+    It is empty unless ``verifier`` is true.
     """
     own = sorted((Path(__file__).parents[2] / "verifier").glob("[!_]*.py")) if verifier else []
     return {f"verifier/{path.name}": path.read_text(encoding="utf-8") for path in own}
@@ -192,7 +192,7 @@ class Document:
         summary: ``summary.txt``.
         notes: sentences for the method statement, by heading.
         texts: {name: content} of further text files.
-        answers: {index of a workload entry: its file}, for entries that ask for more than cells.
+        answers: {index of a workload entry: its file}, for entries with queries other than cells.
         proven: whether the optimal noise is stored, so that it need not be solved for again.
     """
 
@@ -250,7 +250,7 @@ def document_of(release: AbstractRelease, answers: Mapping[int, str]) -> Documen
 
 
 def _stores_noise(plan: "Plan") -> bool:
-    """Return whether a plan's noise is stored: whether verifying it is faster than solving."""
+    """Return whether to store a plan's noise: if files can hold it, and solving is slow."""
     if plan.domain.is_cells or len(plan.query.multipliers) > MOST_FILES or plan.privacy.scales:
         return False  # with budgets that grow with numbers, solving is fast
     try:
@@ -279,7 +279,7 @@ def write_document(
 def write_answers(
     release: AbstractRelease, answers: Mapping[int, str], folder: Path, notes: Notes
 ) -> None:
-    """Write tidy answers for workload entries that ask for more than cells.
+    """Write tidy answers for workload entries with queries other than cells.
 
     The answers are computed from the tables, hence at no further privacy cost. The name of a file
     ends in its format; answers are added to a workbook that has all tables.
@@ -302,7 +302,7 @@ def write_answer(release: AbstractRelease, entry: int, name: str, path: Path, no
 
 
 def rows_of(release: AbstractRelease, own: Answers) -> Any:
-    """Return the rows of a file or sheet of answers: only counts and means if it is a brief one."""
+    """Return the rows of a table of answers; a brief table has only counts and means."""
     return (_mean_rows if own.is_brief else _answer_rows)(release, own.entry)
 
 
@@ -342,7 +342,7 @@ def _mean_rows(release: AbstractRelease, entry: int) -> Any:
 def answered(release: AbstractRelease, answers: Mapping[int, str]) -> list[Answers]:
     """Return a description of each table of answers that is written.
 
-    In a workbook, an entry with a summed number has two: a brief table of means, and all its
+    In a workbook, an entry with a summed number has two tables: a brief one of means, and all its
     answers.
     """
     plan, found = release.plan, []
@@ -363,7 +363,7 @@ def answered(release: AbstractRelease, answers: Mapping[int, str]) -> list[Answe
 
 
 def draw_picture(release: AbstractRelease, path: Path) -> None:
-    """Write the picture of a release to ``path``; without an error if it cannot be drawn."""
+    """Write the picture of a release to ``path``; write no file if it cannot be drawn."""
 
     def drawn() -> Any:
         from .release_plot import plot_release
@@ -440,7 +440,7 @@ def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
 def answer_files(release: AbstractRelease, format: FileFormat, most_cells: int) -> dict[int, str]:
     """Return {index of a workload entry: its file} for the entries whose answers are written.
 
-    They are entries that ask for more than cells, from tables of at most ``most_cells`` cells.
+    They are entries with queries other than cells, from tables of at most ``most_cells`` cells.
     """
     schema, domain = release.plan.schema, release.plan.domain
     if domain.is_cells or len(domain.terms) > MOST_FILES:
@@ -473,7 +473,7 @@ def placed(marginals: list[dict[str, object]], release: AbstractRelease) -> list
 
 
 def listed(name: str, entries: list[dict[str, object]]) -> object:
-    """Return the entries of a record; if there are many, the name of a file with them instead."""
+    """Return entries of the record, or, if there are many, the name of the file with them."""
     if len(entries) <= MOST_FILES:
         return entries
     return {"file": f"{name}.jsonl", "count": len(entries)}

@@ -52,7 +52,7 @@ class Rows(NamedTuple):
     """The queries about one attribute: one for each label along an axis, or one for all cells.
 
     Attributes:
-        base: the queries, one row of weights of the attribute's categories for each.
+        base: the queries; each is a row of weights of the attribute's categories.
         axis: the axis along which each label has its query; None if one query is for all cells.
         query: the index in ``base`` of the query for all cells, if there is one.
     """
@@ -216,7 +216,7 @@ class CellForms:
         return CellForms, (None, self.top, self.bottom, self.shift, self.scale, self.ticks)
 
     def _form(self, rows: Mapping[str, Rows], place: Place) -> Mapping:
-        """Return the weights of released cells that give one cell; of streams, for every tick."""
+        """Return the weights of released cells whose sum is one cell; for a stream, per tick."""
         own = (queries.row(place) for queries in rows.values())
         weights = {tuple(rows): reduce(np.multiply.outer, own, np.ones(()))}
         return dict.fromkeys(self.ticks, weights) if self.ticks else weights

@@ -90,19 +90,19 @@ def function(release: AbstractRelease, f: Callable[..., Any], *tables: Any) -> F
     """Return the estimate of a function of released numbers, with its interval.
 
     If f only adds, multiplies, divides and takes integer powers, calling it on symbols shows that
-    it is a ratio of polynomials. If these have degree two at most, a test of "numerator − r ·
-    denominator is 0", by the distribution of a quadratic form, decides for every value r whether it
-    is in the interval. It is exact for linear forms and their ratios (Fieller 1954), and nearly
-    exact for others. Other functions are approximated by quadratic ones in the range of the noise;
-    there is no interval if the approximation is not close enough.
+    it is a ratio of polynomials. If these have degree two at most, the interval contains each value
+    r for which the hypothesis "numerator − r · denominator is 0" is not rejected, by the
+    distribution of a quadratic form. This is exact for linear forms and their ratios (Fieller
+    1954), and nearly exact for others. Other functions are approximated by quadratic ones in the
+    range of the noise; there is no interval if the approximation is not close enough.
 
     Args:
         release: the release that is asked.
         f: a function of one array per table, of the table's shape, that returns one number. It may
-            be called with objects in place of numbers that support arithmetic only.
+            be called with objects that support only arithmetic, in place of numbers.
         tables: names of released tables, ``"sex"`` or ``("sex", "age")``; tables of this release,
-            such as ``release.sums("pay", given="sex")``, means or shares; or weights of
-            :meth:`contrast`, for one number.
+            such as ``release.sums("pay", given="sex")``, means or shares; or weights as for
+            :meth:`contrast`, which give one number.
 
     Returns:
         A :class:`~gaussnoise.results.FunctionEstimate`.
@@ -301,7 +301,7 @@ def correlation_within(
 def _pair_moments(
     release: AbstractRelease, asked: str, names: tuple[object, object], within: Weights, most: int
 ) -> tuple[Sequence[Mapping], Sequence[float]]:
-    """Return the moments of two clipped numbers as weights of cells, and lengths of intervals."""
+    """Return the weights of cells that give two numbers' moments, and the intervals' lengths."""
     bases = [clipped_number(release, asked, name)[1] for name in names]
     if names[0] == names[1]:
         raise ParameterError(
@@ -341,7 +341,7 @@ def powers(base: Clipped) -> Array:
 def _forms_of(
     release: AbstractRelease, table: Any
 ) -> tuple[Function, Callable[[NDArray[Any]], NDArray[Any]], tuple[int, ...]]:
-    """Return linear forms of cells, a function from them to a table's numbers, and its shape."""
+    """Return linear forms of cells, a function from them to a table, and the table's shape."""
     if isinstance(table, Mapping):
         return Function([(release, table)], lambda x: (x, np.eye(len(x)))), lambda x: x, ()
     if not isinstance(table, AbstractEstimates):
@@ -390,7 +390,7 @@ def _approximated(
     y: Array,
     covariance: Array,
 ) -> FunctionEstimate:
-    """Return the estimate of ``f`` by a quadratic function that is close to it within the noise."""
+    """Return the estimate of ``f``, approximated by a quadratic function in the noise's range."""
     root, _ = standard(y, covariance)
     count = root.shape[1]
     with np.errstate(all="ignore"):  # noise may reach numbers at which f is not defined

@@ -141,7 +141,7 @@ class _Part:
 
 @v_args(meta=True)
 class _Meaning(Transformer):
-    """Turns a parsed question into its meaning, with one method for each rule of the grammar."""
+    """A transformer of a parsed question into its meaning; it has a method per grammar rule."""
 
     def __init__(self, reader: Reader) -> None:
         super().__init__()
@@ -217,7 +217,7 @@ class _Meaning(Transformer):
         return self.gap(meta, [word, self._count_alone(meta, f"{word.lower()} of {{}}"), *groups])
 
     def _count_alone(self, meta: Meta, form: str) -> _Part:
-        """Return a count for a question without the word "count"; fail if it may mean a mean."""
+        """Return a count for a question without that word; refuse it if it may mean a mean."""
         for attribute in self._attributes:
             if attribute.is_summed:
                 whats = "count", f"mean of {quoted(attribute.name)}"
@@ -475,7 +475,7 @@ class _Meaning(Transformer):
     def _parts_in_groups(
         self, i: int, parts: Condition, groups: Condition, said: _Read
     ) -> tuple[Condition, Condition]:
-        """Return (parts, groups) as pairs of a part and the only group that contains this part."""
+        """Return conditions on parts and groups, where each part is in exactly one group."""
         attribute = self._attributes[i]
         if not isinstance(groups, Level | tuple):
             self._fail_as_groups(i, said.at)
@@ -517,7 +517,7 @@ class _Meaning(Transformer):
     def _of_ticks(
         self, only: tuple[int | None, int | None] | None, meta: Meta
     ) -> dict[int, Condition]:
-        """Keep the ticks that the question is about; they add no condition on cells."""
+        """Store the ticks that the question is about; return {}, since cells have no condition."""
         asked = ByTick(Count({}), only)
         if self._by_tick not in (None, asked):
             self._fail(_ONE_TICK, meta)

@@ -1,7 +1,7 @@
 """Released numbers compared with a recount of the data, by the distribution of the noise.
 
-Let x be the difference of a released and a recounted table of S. The difference in the measurement
-of T ⊆ S is ``d_T = (u s_T / B σ) ⊗_{i∈T} C_i x``, summed over the other attributes. Here u is the
+Let x be the difference of the released and the recounted table of an attribute set S. For T ⊆ S,
+the measurements differ by ``d_T = (u s_T / B σ) ⊗_{i∈T} C_i x``, summed over S∖T. Here u is the
 number of integer units of a row, B the largest weight, s_T the multiplier and C_i the contrasts of
 the query, σ the scale of its noise: d_T is the noise of the integers on T, divided by σ. If C_i is
 nI − 11', tables determine only its projection. So for a correct release, the ``Q_T = ‖d_T‖²`` are
@@ -14,7 +14,7 @@ Formal guarantees:
       rounded normals (:func:`~gaussnoise.privacy.lattice_bound.lattice_distance`) is subtracted
       from the level.
     * If a person has more records than are counted, the choice among them is unknown, and the
-      recount has its expectation. With P such persons, of k records each, the difference has a
+      recount uses its expectation. With P such persons, of k records each, the difference has a
       further part Σ_p (X_p − E X_p), independent of the noise. Two choices of one person differ by
       R_T at most, 2k lengths of the longest column of the query (0 for the number of rows). So with
       probability 1 − β, the length of this part is at most ``R (√(P/2) + √(P ln(1/β) / 2))``: its
@@ -194,7 +194,7 @@ def _noise_in_rows(query: ResidualQuery, T: Subset, growth: float = 1.0) -> floa
 
 
 def _reach(T: Subset, release: AbstractRelease) -> float:
-    """Return R_T, the largest distance of two choices of a person's records, in units of noise."""
+    """Return the largest effect on T of choosing other records of a person, in units of noise."""
     plan, query = release.plan, release.query
     length = math.prod(math.sqrt(query.strategies[i].square) for i in T)
     if not T:  # all choices have the same number of records
@@ -262,7 +262,7 @@ def _noticed_length(ends: _Ends, rank: int) -> float:
 
 
 def _wrong_rows(strategy: AbstractStrategy) -> float:
-    """Return how many rows in wrong categories change a measurement by at least one in length."""
+    """Return the number of rows in wrong categories that change a measurement by at least 1."""
     n = strategy.size
     matrix = strategy.contrast(np.eye(n) - 1 / n, 0)
     # N wrong rows change counts by 2N in all, hence by 2N/√n or more in length; least is the
@@ -281,7 +281,7 @@ def _power(ends: _Ends, rank: int, factor: float) -> float:
 
 
 def _noticed_scales(ends: _Ends, rank: int) -> tuple[float, float]:
-    """Return the factors of the scale beyond which noise is noticed with :data:`POWER` or more."""
+    """Return (low, high): noise scaled by less or by more is noticed with probability POWER."""
     from scipy import special
 
     low, high = _failing_lengths(ends)
@@ -290,6 +290,6 @@ def _noticed_scales(ends: _Ends, rank: int) -> tuple[float, float]:
 
 
 def _failing_lengths(ends: _Ends) -> tuple[float, float]:
-    """Return bounds: noise of a squared length outside them fails for all choices of rows."""
+    """Return bounds; noise with a squared length outside them fails for any choice of rows."""
     low = max(math.sqrt(ends.low) - ends.slack, 0.0)
     return low**2, (math.sqrt(ends.high) + 2 * ends.slack) ** 2

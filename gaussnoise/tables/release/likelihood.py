@@ -50,7 +50,7 @@ class Likelihood(Equations, Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AbstractLikelihoodModel(AbstractCoefficients):
-    """A model of the counts of categories, whose coefficients have the largest likelihood."""
+    """A model of the counts of categories, whose coefficients maximise the likelihood."""
 
     labels: Labels = field(repr=False)
     equations: Any = field(repr=False)  # a Likelihood with a field ``sampled``
@@ -90,7 +90,7 @@ def fitted_fields(
     start: Array,
     function: str,
 ) -> dict[str, Any]:
-    """Return the fields of a model of largest likelihood, {name: value}, without ``rows``."""
+    """Return the fields of a model fitted by likelihood, {name: value}, without ``rows``."""
     law = Law(equations, solved(equations, start, function))
     return {
         **fields_of(release, labels, design, law),
@@ -101,7 +101,7 @@ def fitted_fields(
 
 
 def solved(equations: Likelihood, start: Array, function: str) -> Array:
-    """Return the coefficients of the largest likelihood; raise ParameterError if there are none."""
+    """Return the coefficients that maximise the likelihood; ParameterError if there are none."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         found = scipy.optimize.minimize(
             lambda beta: -equations.logarithm(beta),

@@ -37,9 +37,9 @@ _MOST_GROUPS = 500  # most groups of rows with the same categories; their covari
 
 @dataclass(frozen=True)
 class _Scores:
-    """The likelihood equations ``X'(n₁ − p ∘ n) = 0`` of logistic regression (Cox 1958)."""
+    """The likelihood equations of logistic regression with a design matrix X (Cox 1958)."""
 
-    design: Array  # (groups, d)
+    design: Array  # X, (groups, d): the equations are X'(n₁ − p ∘ n) = 0, with chances p
     ones: Array  # n₁: rows of each group with the category, noisy
     rows: Array  # n: all rows of each group, noisy
     covariance: Array  # the joint covariance of ones and rows, in this order
@@ -126,7 +126,7 @@ class LogisticRegression(AbstractLikelihoodModel):
 
     @property
     def odds_ratio(self) -> Array:
-        """The factor of each column in the odds of the category: exp of the coefficient."""
+        """The odds ratio of each column: the exponential of its coefficient."""
         return np.exp(self.estimate)
 
     _function, _model = "logistic", "Logistic regression"
@@ -162,8 +162,8 @@ def logistic(
     """Return the logistic regression of a category on other attributes, from a released table.
 
     At any coefficients, the likelihood equations are linear in the counts of the table, so the
-    covariance of their noise is known exactly. An interval contains all coefficients at which the
-    equations are zero up to this noise, however large the noise is.
+    covariance of their noise is known exactly. An interval contains all coefficients for which a
+    test by this covariance does not reject the equations. It is valid for noise of any size.
 
     Args:
         release: the release that is asked.
@@ -230,7 +230,7 @@ def logistic(
 def _counts(
     names: Sequence[str], sizes: Sequence[int], name: str, k: int, size: int
 ) -> list[Weights]:
-    """Return weights of cells that count each group's rows: with category ``k``, then all."""
+    """Return weights of cells: to count each group's rows with category ``k``, then all rows."""
     one, every = np.eye(1, size, k)[0], np.ones(size)
     groups = np.eye(math.prod(sizes)).reshape(-1, *sizes)
     return [
@@ -241,7 +241,7 @@ def _counts(
 def _check_counts(
     release: AbstractRelease, equations: _Scores, of: str, terms: Sequence[Term], labels: Labels
 ) -> None:
-    """Raise ParameterError if noise hides how many rows of a term's cell have, or lack, a label."""
+    """Raise ParameterError if noise hides the rows with, or without, a label in a term's cell."""
     sizes = [len(own) for own in labels.values()]
     groups = np.eye(math.prod(sizes)).reshape(*sizes, -1)
     counts = np.concatenate([equations.ones, equations.rows])

@@ -26,10 +26,10 @@ _MOST_CELLS = 10**4  # most cells of the table of all attributes of the model
 
 @dataclass(frozen=True)
 class _Likelihood:
-    """The likelihood equations ``X'n = X' exp(X beta)`` of a log-linear model (Birch 1963)."""
+    """The likelihood equations of a log-linear model with a design matrix X (Birch 1963)."""
 
-    design: Array  # (cells, d)
-    margins: Array  # X'n, noisy
+    design: Array  # X, (cells, d): the equations are X'n = X' exp(X beta)
+    margins: Array  # X'n for the counts n, noisy
     covariance: Array  # the covariance of the margins
     sampled: bool  # whether the variance includes the Poisson variance of n
 
@@ -129,9 +129,9 @@ def loglinear(release: AbstractRelease, margins: Sequence[Names]) -> LogLinearMo
     """Return the log-linear model that fits the counts of some tables, from these tables alone.
 
     The model is hierarchical: it has all terms of the given tables, and only these tables need to
-    have been released. The equations are linear in their counts, so the covariance of the noise is
-    known exactly. An interval contains all coefficients at which the equations are zero up to this
-    noise.
+    have been released. The likelihood equations are linear in their counts, so the covariance of
+    the noise is known exactly. An interval contains all coefficients for which a test by this
+    covariance does not reject the equations.
 
     Args:
         release: the release that is asked.

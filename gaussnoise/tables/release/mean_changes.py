@@ -34,7 +34,7 @@ class MeanChange:
         group: category of each grouping column, by name.
         before: the mean in the earlier release; NaN if there is none.
         after: the mean in the later release; NaN if there is none.
-        change: the later mean minus the earlier one; NaN if either is.
+        change: the later mean minus the earlier one; NaN if either mean is NaN.
         low: lower bound of the interval.
         high: upper bound of the interval.
         noise: half-width due to the noise of both means, which are independent.
@@ -90,7 +90,7 @@ class MeanChanges:
 
     @property
     def grids(self) -> list[Grid]:
-        """A list of one text table with all changes."""
+        """A list that holds one text table of all changes."""
         title = f"Population means over {self.mean_of}, and their changes with "
         rows = [
             [
@@ -164,7 +164,7 @@ def changes_of_means(
     Args:
         before: the earlier release of :func:`column_means`.
         after: the later one.
-        unlike: the attributes that differ between the releases.
+        unlike: the attributes that are defined differently in the two releases.
         level: confidence level of the intervals.
 
     Raises:
@@ -189,7 +189,7 @@ def _changes(
     after: tuple[AbstractRelease, FoundRange],
     level: float,
 ) -> Iterator[MeanChange]:
-    """Yield the change of a mean in each group; ``level`` allows for a failed search of a range."""
+    """Yield each group's change; its interval accounts for the probability of a wrong range."""
     (first, own), (second, other) = before, after
     z = float(-scipy.special.ndtri((1 - level - own.wrong - other.wrong) / 2))
     news = {

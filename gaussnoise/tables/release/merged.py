@@ -84,7 +84,8 @@ class MergedPlan(PickledByArguments):
         neighbors: the neighbouring relation of all releases.
         rows_per_person: the most rows of one person, in all releases.
         person: the column that says which person a row belongs to, in all releases; or None.
-        per_person: {number: function that makes one number of a person's rows}, in all releases.
+        per_person: {number: function that computes one number from the rows of a person}, in all
+            releases.
         public: the attributes whose tables are exact, in all releases.
         weight: the column that rows are weighted by, in all releases; or None.
         sources: facts about the releases that were combined.
@@ -146,7 +147,7 @@ class MergedPlan(PickledByArguments):
 
     @property
     def ranges(self) -> "tuple[FoundRange, ...]":
-        """Always empty: ranges of columns were found for each release, not for the combination."""
+        """An empty tuple: ranges were found for each release, and not for the combination."""
         return ()
 
     @property

@@ -17,8 +17,8 @@ def projected(release: AbstractRelease) -> Mapping[tuple[str, ...], BiasedTable]
     """Return the planned marginals, replaced by the nearest ones of any data set. BIASED.
 
     The sum of squared changes over all cells is the least possible for tables with the released
-    total (zero if that is negative). They are non-negative and consistent with each other in every
-    way, not only on shared margins. Every step reads all cells of the full table, so that table
+    total (zero if that is negative). The marginals are non-negative and consistent with each other,
+    not only on shared margins. Every step reads all cells of the full table, so that table
     must fit into memory; hundreds of released cells take seconds, thousands take minutes.
 
     Returns:

@@ -73,7 +73,7 @@ class AbstractRelease(PickledByArguments):
         return len(self.plan.marginals)
 
     def kept(self) -> Self:
-        """Return the same release, but each table stays in memory once it was read."""
+        """Return the same release, whose tables stay in memory after they are read."""
         return replace(self, tables=KeptTables(self.tables))
 
     def __getitem__(self, names: Names) -> MarginalTable:
@@ -96,7 +96,7 @@ class AbstractRelease(PickledByArguments):
     def public_rows(self) -> float | None:
         """The number of rows of the data if it is public; otherwise None.
 
-        It is public where the guarantee hides the replacement of a row.
+        It is public if the guarantee protects the replacement of a row, but not its presence.
         """
         return None if () in self.query.multipliers else float(estimate_of(self, ())[2])
 
@@ -157,14 +157,14 @@ class AbstractRelease(PickledByArguments):
         )
 
     def _forms(self, term: Mapping[int, AbstractBase]) -> CellForms:
-        """Return answers as linear combinations of cells; ``term``: {attribute index: queries}."""
+        """Return answers to {attribute index: queries} as linear combinations of cells."""
         names = self.plan.schema.names
         own = {names[i]: Rows(base, axis) for axis, (i, base) in enumerate(term.items())}
         return CellForms(self, own)
 
 
 def estimate_of(release: AbstractRelease, names: Names) -> tuple[Subset, Subset, Array]:
-    """Return (attribute indices as asked, the same sorted, the released table of them).
+    """Return (attribute indices as asked, sorted attribute indices, their released table).
 
     The axes of the table are in sorted order.
     """

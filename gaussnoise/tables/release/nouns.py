@@ -80,7 +80,7 @@ def nouns_of(plan: Any, times: int = 1) -> Mapping[str, Noun]:
 
 
 def _of_persons(plan: Any, several: Noun, title: str | None) -> dict[str, Noun]:
-    """Return {noun: its properties} for persons, perhaps with the name of their column."""
+    """Return {noun: its properties} for nouns of persons, also the noun in their column's name."""
     unit = plan.about.unit
     if plan.person is None:
         other = f"the tables count {unit}"
@@ -100,7 +100,7 @@ def _of_persons(plan: Any, several: Noun, title: str | None) -> dict[str, Noun]:
 
 
 def _groups_of(plan: Any) -> tuple[str, ...]:
-    """Return the attributes that define the groups in each of which a person has one record."""
+    """Return the attributes that define groups; a person has one record in each group."""
     used = {name for marginal in plan.marginals for name in marginal}
     attributes = [a for a in plan.schema.attributes if a.name in used]
     return tuple([a.name for a in attributes if not a.is_summed])

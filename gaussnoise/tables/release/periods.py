@@ -43,7 +43,7 @@ class InexactError(ValueError):
 
 
 class Period(NamedTuple):
-    """A year, quarter, month, week or day in a question; without a year, ``year`` is None."""
+    """A year, quarter, month, week or day in a question; ``year`` is None if it is not stated."""
 
     text: str
     year: int | None
@@ -53,8 +53,8 @@ class Period(NamedTuple):
     def days(self, year: int) -> tuple[int, int]:
         """Return the ordinals of the first day of the period, and of the day after its last day.
 
-        An ordinal counts days, as in :meth:`datetime.date.toordinal`. ``year`` is for periods
-        without one.
+        An ordinal counts days, as in :meth:`datetime.date.toordinal`. The period is taken in
+        ``year``, except a day, which is one date.
         """
         if self.kind == "day":
             return self.number, self.number + 1

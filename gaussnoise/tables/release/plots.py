@@ -245,7 +245,7 @@ def _write(
 
 
 def _colours(cells: Array) -> "tuple[Colormap, Normalize]":
-    """Return the colours of a heat map, and their scale: around 0 if negative cells matter."""
+    """Return the colours and the scale of a heat map; its centre is 0 if negative cells matter."""
     from matplotlib import colormaps
     from matplotlib.colors import Normalize
 
@@ -312,7 +312,7 @@ def title_text(table: MarginalTable | QueryTable | BiasedTable) -> str:
 
 
 def counted_text(table: AbstractEstimates) -> str:
-    """Return, in words, what the numbers of a table of counts are."""
+    """Return in words the meaning of the numbers in a table of counts."""
     return f"{label_text(table.noun)} (unbiased estimate)"
 
 

@@ -1,4 +1,4 @@
-"""Means of a population, from a release of clipped numbers and the ranges that were found."""
+"""Means of a population, from a release of numbers and the ranges to which they were clipped."""
 
 import math
 import operator
@@ -116,8 +116,8 @@ class ColumnMean:
         mean: the estimate; NaN if there is none.
         count: noisy number (or weight) of rows, or of persons, with a number in this column; for
             all groups together if no range was found.
-        low: lower bound of the interval, cut to the public knowledge about all numbers: public
-            bounds, and zero if it is assumed that no number is negative.
+        low: lower bound of the interval, cut to the public bounds of all numbers, and to zero if it
+            is assumed that no number is negative.
         high: upper bound, likewise.
         noise: half-width due to noise.
         sampling: half-width due to sampling; its square and that of ``noise`` add up.
@@ -160,7 +160,7 @@ class MeanDifference:
         first: the category whose mean is the minuend.
         second: the category whose mean is subtracted.
         group: category of each other grouping column, by name.
-        difference: the estimate; NaN if either mean is.
+        difference: the estimate; NaN if either mean is NaN.
         low: lower bound of the interval.
         high: upper bound of the interval.
         noise: half-width due to the noise of both means, whose joint covariance is known.
@@ -199,8 +199,8 @@ class ColumnMeans:
     Attributes:
         means: one for each column and group.
         mean_of: the units over which means are taken: rows, or persons with one number each.
-        level: confidence level of the intervals; with weights, for the counted rows themselves.
-        release: the release of a plan with these columns: its tables, questions, page and files.
+        level: confidence level of the intervals; with weights, these are for the counted rows.
+        release: the release with these columns, for tables, questions, a page and files.
 
     >>> import pyarrow as pa
     >>> table = pa.table({"age": np.linspace(20, 60, 5000), "sex": ["F", "M"] * 2500})
@@ -221,12 +221,12 @@ class ColumnMeans:
     ) -> tuple[MeanDifference, ...]:
         """Return the means of one category of a grouping column minus those of another.
 
-        Like the intervals of means, the intervals of differences are for the population, each
-        alone. The half-widths of noise and sampling are added as squares; the bounds on the bias of
-        both means are added to the root. For sampling, the distances from both means to the bounds
-        of their intervals are combined (Zou & Donner 2008). Groups are assumed to be sampled
-        independently; if a person can have a record in both, these distances are added, which holds
-        for any dependence of the records.
+        Each interval is for the population, and for one difference alone. The half-widths of noise
+        and sampling are added as squares; the bounds on the bias of both means are added to the
+        root of this sum. For sampling, the distances from both means to the bounds of their
+        intervals are combined (Zou & Donner 2008). Groups are assumed to be sampled independently;
+        if a person can have a record in both, these distances are added, which is valid for any
+        dependence of the records.
 
         Args:
             attribute: the name of a grouping column.
@@ -270,7 +270,7 @@ class ColumnMeans:
 
     @property
     def of_two(self) -> tuple[MeanDifference, ...]:
-        """For each grouping column with two categories: the first mean minus the second one.
+        """The first mean minus the second one, for each grouping column with two categories.
 
         >>> import pyarrow as pa
         >>> table = pa.table({"age": np.linspace(20, 60, 5000)})
@@ -348,7 +348,7 @@ class ColumnMeans:
 
     @property
     def rules(self) -> list[str]:
-        """Sentences about groups: in how many a person is counted, and which have no mean."""
+        """Sentences on the number of groups that a person is in, and on groups without a mean."""
         plan: Any = self.release.plan
         few: dict[str, list[ColumnMean]] = {}
         for mean in self.means:
@@ -411,7 +411,7 @@ def differences_grid(title: str, names: tuple[str, ...], gaps: Sequence[MeanDiff
 
 
 def _compared(gap: MeanDifference, name: str) -> str:
-    """Return in words the category of a grouping column, or the two categories compared there."""
+    """Return the category of a grouping column as text, or both categories if it is compared."""
     both = f"{gap.first} less {gap.second}"
     return both if name == gap.attribute else str(gap.group[name])
 
@@ -458,7 +458,7 @@ def population_of(
 
 
 def _units_text(plan: Any, columns: Sequence[str]) -> str:
-    """Return in words what the means are over: rows, or persons with one number each."""
+    """Return the units over which means are taken, in words: rows, or persons."""
     known: dict[str, list[str]] = {}
     for column in [c for c in columns if c in plan.per_person] or columns[:1]:
         known.setdefault(mean_of(plan, column), []).append(column)
@@ -521,7 +521,7 @@ def level_expected(wrong: float, level: object) -> str:
 
 
 def left_over(own: FoundRange, level: float) -> float:
-    """Return the error probability left for noise and sampling.
+    """Return the error probability that remains for noise and sampling.
 
     It is one minus the level of the interval, minus the probability that the range is wrong.
     """
@@ -590,7 +590,7 @@ def groups_of(release: AbstractRelease) -> tuple[str, ...]:
 def means_in(
     release: AbstractRelease, own: FoundRange, level: float, by: Sequence[str] | None = None
 ) -> Iterator[ColumnMean]:
-    """Yield the mean of a column in every group, by all grouping columns or by some of them."""
+    """Yield the mean of a column in every group; ``by`` are grouping columns, or None for all."""
     plan: Any = release.plan
     by = groups_of(release) if by is None else tuple(by)
     attributes = {a.name: a for a in plan.schema.attributes}
@@ -615,7 +615,7 @@ def means_in(
 def _weighted(
     release: AbstractRelease, own: FoundRange, groups: Any, level: float
 ) -> Iterator[ColumnMean]:
-    """Yield the weighted mean of a column in every group, with the interval due to noise only."""
+    """Yield the weighted mean of a column in every group, with an interval for noise only."""
     table = means(release, own.column, tuple(a.name for a in groups))
     lows, highs = table.confidence_interval(level)
     ends = (own.low or 0.0, own.high or 0.0)

@@ -136,7 +136,7 @@ def simulated(
 
 
 def checked(plan: Plan, table: object, more: Sequence[Attribute] = ()) -> CheckResult:
-    """Return what :meth:`Plan.check` found in the table, reading the columns ``more``, too."""
+    """Return the result of :meth:`Plan.check`; the columns ``more`` are checked, too."""
     used, table = plan.asked.used, written_in(table, plan.schema.file)
     attributes = [*(plan.schema.attributes[i] for i in used), *more]
     rules = excluded(plan.schema, used)
@@ -170,7 +170,7 @@ def columns_of(plan: Plan) -> list[str | None]:
 
 
 def limit_of(plan: Plan, admission: AbstractAdmission | None = None) -> PersonLimit | None:
-    """Return the limit on the rows of a person, with a new secret key; None without persons."""
+    """Return the limit on a person's rows, with a new secret key; None if no column has persons."""
     if plan.person is None:
         return None
     used = [plan.schema.attributes[i] for i in plan.asked.used]
@@ -180,7 +180,7 @@ def limit_of(plan: Plan, admission: AbstractAdmission | None = None) -> PersonLi
 
 
 def asked(plan: Plan, on_outside: OnOutside) -> dict[str, object]:
-    """Return the request of a release, which a ledger compares for releases with the same id."""
+    """Return the request of a release; a ledger compares requests that have the same id."""
     return plan.request | ({} if on_outside == "refuse" else {"on_outside": on_outside})
 
 
@@ -231,7 +231,7 @@ def _noisy(
     threads: int,
     progress: bool | Counted | None,
 ) -> Generator[tuple[Subset, Array]]:
-    """Yield (attribute indices, noisy table) for every planned marginal, as soon as counted."""
+    """Yield (attribute indices, noisy table) for each planned marginal once it is counted."""
     done, cells = 0, plan.tables.dim
     with (
         noise_stream(draw, plan.query.count, threads) as noise,

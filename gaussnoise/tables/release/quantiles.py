@@ -81,12 +81,12 @@ class QuantileTable:
 
     @property
     def low(self) -> NDArray[Any]:
-        """Lower bounds of the 95 % intervals, each alone; shaped like ``estimate``."""
+        """Lower bounds of 95 % intervals for each quantile alone, shaped like ``estimate``."""
         return self.confidence_interval().low
 
     @property
     def high(self) -> NDArray[Any]:
-        """Upper bounds of the 95 % intervals, each alone; shaped like ``estimate``."""
+        """Upper bounds of 95 % intervals for each quantile alone, shaped like ``estimate``."""
         return self.confidence_interval().high
 
     def confidence_interval(
@@ -94,8 +94,8 @@ class QuantileTable:
     ) -> ConfidenceInterval:
         """Return intervals for every quantile, each alone or all together (Bonferroni).
 
-        They always contain the estimate. Their bounds are edges of bins, or the estimate itself;
-        infinite (NaT for dates) if a bin with an infinite edge cannot be excluded.
+        They always contain the estimate. Their bounds are edges of bins, or the estimate itself.
+        They are infinite (NaT for dates) if a bin with an infinite edge cannot be excluded.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
@@ -123,8 +123,8 @@ class QuantileTable:
     def to_frame(self, level: float = LEVEL) -> Any:
         """Return :meth:`columns` as a dataframe of the library that the records came in.
 
-        Files and remote engines give pyarrow. The frame holds the level of the intervals, as frames
-        of tables do.
+        For files and remote engines, it is a pyarrow table. The frame holds the level of the
+        intervals, as frames of tables do.
         """
         return framed(with_level(self._arrow(level), level, self.private), self.backend)
 
@@ -155,8 +155,8 @@ class QuantileTable:
 class Support(NamedTuple):
     """The lowest and highest value of each cell of a numeric attribute.
 
-    A cell's values are between ``low`` and ``high``, evenly if ``interpolate``; for dates,
-    ``edges`` are the edges of the attribute.
+    Values in a cell are taken as evenly spread from ``low`` to ``high`` if ``interpolate``. For
+    dates, ``edges`` are the edges of the attribute.
     """
 
     low: Array
@@ -287,7 +287,7 @@ def quantiles_of(
 def steps_of(attribute: Attribute) -> tuple[Edge, ...]:
     """Return the values of an attribute at which its cumulative counts grow.
 
-    These are the upper edges of bins, the numbers, or else indices in the order.
+    They are the upper edges of bins, the numbers, or else the indices of ordered categories.
     """
     if attribute.edges is not None:
         return attribute.edges[1:]

@@ -80,7 +80,7 @@ class Level:
 @final
 @dataclass(frozen=True)
 class Wholes:
-    """A condition of a share: its whole is the group, of this level, that contains the part."""
+    """A condition of a share: each part is divided by the group of this level that contains it."""
 
     name: str
     cells: tuple[Cells, ...]
@@ -259,7 +259,7 @@ def is_within(asked: Question, groups: Iterable[int]) -> bool:
 
 
 def conditions_text(schema: Schema, where: Conditions, *, titled: bool = False) -> str:
-    """Return conditions as questions write them, like "sex=F, age"; ``titled``: with titles."""
+    """Return conditions as questions write them, like "sex=F, age"; by titles if ``titled``."""
     names = [quoted(a.title if titled and a.title else a.name) for a in schema.attributes]
     parts: list[str] = []
     numbers = [i for i, cells in where.items() if isinstance(cells, Summed)]

@@ -57,9 +57,8 @@ def difference_of_ratios(first: Ratios, second: Ratios, covariance: Array) -> Ra
 
     ``covariance`` is the covariance of the two estimates, to first order.
 
-    Its bounds are computed from the distances between estimates and bounds of both intervals,
-    instead of multiples of deviations (Zou & Donner 2008, "Construction of confidence limits about
-    effect measures").
+    The bounds of the differences are computed from the distances between estimates and bounds of
+    both ratios (Zou & Donner 2008, "Construction of confidence limits about effect measures").
     """
     estimate = first.estimate - second.estimate
     s, t = first.standard_deviation, second.standard_deviation

@@ -118,7 +118,7 @@ def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict
 
 
 def _witness_record(plan: "Plan") -> dict[str, object]:
-    """Return the proof of ``gamma_lower``, if short, under replacement of rows; else {}."""
+    """Return the proof of ``gamma_lower`` if it is short and rows are replaced; else {}."""
     proof = plan.noise.certificate
     if not isinstance(proof, MarginalCertificate) or proof.protected != "replace":
         return {}
@@ -183,7 +183,7 @@ def marginal_records(release: AbstractRelease) -> list[dict[str, object]]:
 
 
 def _deviation_record(release: AbstractRelease, S: Subset) -> dict[str, object]:
-    """Return the field on the standard deviation of noise: of all cells, or [smallest, largest]."""
+    """Return the recorded standard deviation: one for all cells, or [smallest, largest]."""
     pieces = boxes([release.plan.schema.sizes[i] for i in S], _CELLS_AT_ONCE) if S else [()]
     if not (one := release.deviation(S, pieces[0])).ndim:
         return {"standard_deviation": float(one)}
@@ -209,7 +209,7 @@ def measurements_of(names: Sequence[str], query: "ResidualQuery") -> list[dict[s
 
 
 def contrasts_of(plan: "Plan") -> dict[str, list[str]]:
-    """Return {attribute: rows of its contrast matrix as text}, for solved strategies."""
+    """Return {attribute: rows of its contrast matrix as text}, if its strategy was solved for."""
     strategies = zip(plan.schema.names, plan.strategies, strict=True)
     return {
         name: [" ".join(map(str, row)) for row in strategy.contrasts.tolist()]

@@ -52,8 +52,8 @@ class Moments(NamedTuple):
     """Released moments of a regression and the exact covariance of their noise.
 
     Attributes:
-        gram: X'X, shape (d, d).
-        products: X'y, shape (d,).
+        gram: X'X for the design matrix X of d columns, shape (d, d).
+        products: X'y for the regressed number y, shape (d,).
         squares: y'y; NaN where squares are not released.
         covariance: covariance of all moments: the distinct entries of X'X, X'y, and y'y.
         places: the index of each entry of X'X among these moments, shape (d, d).
@@ -66,14 +66,14 @@ class Moments(NamedTuple):
     places: NDArray[np.intp]
 
     def residual(self, beta: Array) -> Array:
-        """Return ``X'y − X'X β`` for the coefficients β.
+        """Return ``X'y − X'X β``, the left sides of the equations, at the coefficients β.
 
         At the least-squares coefficients of the data, its expectation is 0.
         """
         return self.products - self.gram @ beta
 
     def weights(self, beta: Array) -> Array:
-        """Return the matrix A, for which ``X'y − X'X β = A m`` with the vector m of moments.
+        """Return the matrix A with ``X'y − X'X β = A m`` for the vector m of all moments.
 
         Its shape is (number of coefficients d, number of moments).
         """
@@ -87,7 +87,7 @@ class Moments(NamedTuple):
 
 @dataclass(frozen=True)
 class _LeastSquares:
-    """The equations ``X'y − X'X β = 0`` of least squares, from released moments."""
+    """The normal equations of least squares, from released moments."""
 
     moments: Moments
     variance: float  # the number's, about its expectation; 0 if only the counted rows matter
@@ -108,7 +108,7 @@ class _LeastSquares:
 
 
 def law_of(moments: Moments, variance: float) -> Law:
-    """Return what tests and intervals of least squares need: equations and estimated coefficients.
+    """Return the equations of least squares with their solution, for tests and intervals.
 
     ``variance`` is the variance of the number about its expectation in a row.
     """
@@ -227,19 +227,19 @@ class Regression(AbstractCoefficients):
 
 
 def regress(release: AbstractRelease, name: str, on: Sequence[str]) -> Regression:
-    """Return the least squares of a clipped number on others, from released tables alone.
+    """Return the least-squares fit of a clipped number to others, from released tables alone.
 
-    Columns of X are clipped numbers, and indicators of all categories except the first of each
-    attribute; interactions are products of these. The moments X'X and X'y are linear functions of
-    the release, with exactly known covariance. From it follow intervals, also if the noise is not
-    small (Anderson & Rubin 1949, for moments with errors).
+    Let y be this number. The design matrix X has columns for clipped numbers, and indicators of all
+    categories except the first of each attribute; interactions are products of these. The moments
+    X'X and X'y are linear functions of the release, with exactly known covariance. Intervals follow
+    from it even if the noise is not small (Anderson & Rubin 1949, for moments with errors).
 
     Args:
         release: the release that is asked.
         name: the number, an attribute with ``clip``.
         on: attributes of categories or bins, clipped numbers with squares, and interactions:
             ``["sex", "hours", "sex:hours"]``. For any two columns, and for each column and
-            ``name``, one table must have all attributes.
+            ``name``, one table must have all their attributes.
 
     Returns:
         A :class:`~gaussnoise.results.Regression`.
@@ -310,7 +310,7 @@ def _is_number(release: AbstractRelease, name: str) -> bool:
 def _moments(
     release: AbstractRelease, name: str, labels: Labels, columns: Sequence[Column]
 ) -> Moments:
-    """Return X'X, X'y and y'y with the covariance of their noise; numbers are scaled to 0 … 1."""
+    """Return the moments and the covariance of their noise; numbers are scaled to 0 … 1."""
     schema = release.plan.schema
     names = dict.fromkeys(number for column in columns for number in column.numbers)
     of_number = {own: powers(clipped_number(release, "regress", own)[1]) for own in names}
@@ -370,7 +370,7 @@ def _stated(columns: Sequence[Column], clips: Mapping[str, tuple[float, float]])
 
 
 def _common(one: Cell, other: Cell) -> Cell | None:
-    """Return the cell of rows that are in both cells; None if no row can be in both."""
+    """Return the intersection of two cells; None if no row can be in both."""
     if any(other.get(a, k) != k for a, k in one.items()):
         return None
     return {**one, **other}
@@ -400,7 +400,7 @@ def _check_clear(
 
 
 def _hardly_any_rows(moments: Moments, labels: Labels, columns: Sequence[Column]) -> list[str]:
-    """Return the categories, like "sex=F", whose numbers of rows are not clear of the noise."""
+    """Return the categories, like "sex=F", whose numbers of rows are hidden by noise."""
     places = {tuple(own.cell.items()): k for k, own in enumerate(columns) if not own.numbers}
     counts = {cell: {k: 1.0} for cell, k in places.items() if cell}
     for name, own in labels.items():
@@ -421,7 +421,7 @@ def _hardly_any_rows(moments: Moments, labels: Labels, columns: Sequence[Column]
 
 
 def _bias(moments: Moments, beta: Array) -> Array:
-    """Return the leading bias of coefficients, due to products of the noise in two moments."""
+    """Return the leading bias of the coefficients, which is quadratic in the noise."""
     inverse = np.linalg.inv(moments.gram)
     both = (moments.covariance @ moments.weights(beta).T)[moments.places]  # axes (j, k, l)
     return -inverse @ np.einsum("jkl,kl->j", both, inverse)

@@ -100,11 +100,11 @@ class TableRelease(AbstractRelease):
     independence = _independence.independence
 
     def inspect(self, table: object, *, level: float = 1e-6) -> Inspection:
-        """Return whether the released numbers differ from a recount as their noise should.
+        """Return whether the release differs from a recount by no more and no less than its noise.
 
         NOT private: for the owner of the data alone. It counts the table again, by other code than
-        that of releases, and compares the differences with the known distribution of their noise:
-        too large ones (a missing file, a swapped column, more noise than stated) and too small ones
+        that of releases, and tests the differences by the known distribution of their noise. They
+        may be too large (a missing file, a swapped column, more noise than stated) or too small
         (less noise than stated). The verdict depends on exact counts: do not publish it. It takes
         one to five seconds for every 100,000 rows.
 
@@ -114,8 +114,8 @@ class TableRelease(AbstractRelease):
             level: the largest probability of a false alarm.
 
         Returns:
-            An :class:`~gaussnoise.results.Inspection`: passed or not, and which differences it
-            would notice with what probability.
+            An :class:`~gaussnoise.results.Inspection`: whether the release passed, and differences
+            that would be noticed with a stated probability.
 
         Raises:
             ParameterError: a combination of releases, or of ticks, or a level out of range.
@@ -137,7 +137,7 @@ class TableRelease(AbstractRelease):
         ``dp-accounting`` composes it with other events.
 
         Raises:
-            NotAvailableError: budgets of rows grow with their numbers.
+            NotAvailableError: rows with larger numbers have larger budgets.
         """
         return event_of(self.plan.scales, self.rho_charged)
 
@@ -151,10 +151,10 @@ class TableRelease(AbstractRelease):
         """Write the release to a new directory.
 
         The directory holds the tables, ``release.json``, ``summary.txt``, ``method.txt``,
-        ``ddi.xml``, ``release.png`` and, if queries other than counts were planned, ``noise.npz``:
-        one tidy file per marginal, or one Parquet dataset for more than 1000 marginals, or one
-        workbook. A combination of releases has the releases' folders beside its tables, and no
-        ``noise.npz``.
+        ``ddi.xml``, ``release.png`` and, if queries other than counts were planned, ``noise.npz``.
+        The tables are one tidy file per marginal, one Parquet dataset for more than 1000 marginals,
+        or one workbook. A combination of releases has no ``noise.npz``; beside its tables are the
+        folders of the releases.
 
         Args:
             directory: a new directory, which appears only when it is complete.

@@ -72,7 +72,7 @@ def plot_release(release: AbstractRelease, marginal: tuple[str, ...] | None = No
 
 
 def _first_table(release: AbstractRelease) -> tuple[str, ...] | None:
-    """Return the attributes of the table to draw, two if possible; None if all are too large."""
+    """Return the attributes of the table to draw, preferably two; None if all are too large."""
     tables = release.plan.tables
     few = [
         marginal

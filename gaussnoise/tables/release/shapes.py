@@ -18,7 +18,7 @@ _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 6
 
 
 def even_shares(n: int, column: int) -> Array:
-    r"""Return n numbers spread evenly over (0, 1); each run of consecutive numbers is even, too.
+    r"""Return n numbers spread evenly over (0, 1); each run of consecutive ones is so, too.
 
     They are the fractional parts of :math:`k \sqrt p`, with a different prime p for each of 20
     columns, so that several columns are jointly evenly spread, too.

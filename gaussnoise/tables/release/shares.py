@@ -67,7 +67,7 @@ def proportions(release: AbstractRelease, names: Entry, given: Entry = ()) -> Pr
 
 
 def _grouped(release: AbstractRelease, names: Entry, given: Entry) -> ProportionTable:
-    """Return shares like :func:`proportions`, where the table or its groups join several cells."""
+    """Return shares like :func:`proportions`, if parts or groups consist of several cells."""
     found = _within(release, names, given)
     plain = release.plan.schema.names
     counts = estimate_of(release, tuple([plain[i] for i in found.subset]))[2]
@@ -152,7 +152,7 @@ def cdf(release: AbstractRelease, name: str, given: Names = ()) -> ProportionTab
 
 
 def _groups(release: AbstractRelease, counts: Array, axes: tuple[int, ...]) -> Array:
-    """Return counts summed along axes, which keep length 1; a public number of rows is rounded."""
+    """Return counts summed along axes, which keep length 1; round a public number of rows."""
     groups = counts.sum(axis=axes, keepdims=True)
     return np.rint(groups) if groups.size == 1 and release.public_rows is not None else groups
 
@@ -233,7 +233,7 @@ def _ratio_table(
 
 
 class _Within(NamedTuple):
-    """The parts whose shares are asked, and the groups that contain them; axes are sorted."""
+    """The parts whose shares are asked, and the groups that contain them."""
 
     asked: Asked  # {attribute of the table: its queries}, in the given order
     given: Asked  # {attribute of the groups: its queries}, in the given order

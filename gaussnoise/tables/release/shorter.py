@@ -34,7 +34,7 @@ _MOST = 60  # most questions with fewer conditions
 
 
 def shorter(asked: Question) -> Iterator[Question]:
-    """Yield shorter questions: first without one condition, from the last on, then without two."""
+    """Yield shorter questions: those without one condition, then those without two, and so on."""
     waiting, seen = [asked], [asked]
     while waiting and len(seen) < _MOST:
         one = waiting.pop(0)

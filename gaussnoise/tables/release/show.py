@@ -125,7 +125,7 @@ def _words(value: float) -> str:
 def ends_text(
     estimate: np.ndarray, ends: Sequence[np.ndarray], write: Callable[[np.ndarray], list[str]]
 ) -> list[list[str]]:
-    """Return [low bounds, high bounds] of the cells that ``write`` shows; dashes if none."""
+    """Return [low bounds, high bounds] of the cells that ``write`` shows; dashes if unknown."""
     low, high = (write(end) for end in ends)
     known = np.ravel(has_interval(estimate, *ends))[: len(low)].tolist()
 

@@ -109,8 +109,8 @@ class StoredTables(Mapping[Subset, Array]):
     def fault(self, deviation: Deviation) -> str | None:
         """Return in words the first number in the files that disagrees with the plan; or None.
 
-        Tables of more than 2^22 cells are not read. ``deviation``: the function used for writing.
-        Where tables share files, rows must name the table that is stated for them.
+        Tables of more than 2^22 cells are not read. ``deviation`` is the function that was used for
+        writing. Where tables share a file, each row must name the table that the record states.
         """
         number = {S: k for k, S in enumerate(self.places, 1)}
         for run in self._runs():
@@ -194,7 +194,7 @@ def different_column(expected: Mapping[str, Array], got: Mapping[str, Array]) ->
 
 @contextlib.contextmanager
 def _read_errors(path: Path) -> Iterator[None]:
-    """Turn pyarrow's errors inside the block, which show the content of files, into OutputError."""
+    """Turn errors of pyarrow in the block into OutputError, since they show content of files."""
     try:
         yield
     except (
@@ -216,7 +216,7 @@ def _read_errors(path: Path) -> Iterator[None]:
 def read_index(path: Path, count: int, longest: int) -> list[dict[str, Any]]:
     """Return ``count`` entries of a list, from its file in JSON lines.
 
-    ``longest``: the most bytes of a line.
+    ``longest`` is the largest number of bytes in a line.
     """
     with _read_errors(path), opened(path) as file:
         entries = [parsed(file.readline(longest + 1)) for _ in range(count)]
@@ -504,7 +504,7 @@ def planned_places(
 
 
 def is_part(file: str) -> bool:
-    """Return from a file's path whether Spark's executors wrote it, as a part of a dataset."""
+    """Return whether the file with this path is a part of a dataset, written by executors."""
     return file.count("/") > 1
 
 

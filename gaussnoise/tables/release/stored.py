@@ -93,9 +93,9 @@ _MOST_BYTES = 4  # most bytes of a character
 def read_release(blank: R, directory: str | os.PathLike[str]) -> R:
     """Return a release with the tables in a folder, if the folder agrees with its plan.
 
-    All files are compared with their sha256 in the record; the record, except its :data:`FREE`
-    fields, with the record for this plan; the texts with the texts for this plan; and the
-    deviations and intervals in the files with the plan and the estimates.
+    All files are compared with their sha256 in the record. The record, except its :data:`FREE`
+    fields, and the texts are compared with those that this plan makes, and the deviations and
+    intervals in the files with the plan and the estimates.
 
     Args:
         blank: a release of the plan, with any tables.
@@ -159,7 +159,7 @@ def faulty(folder: Path, fault: str) -> OutputError:
 def _disagreement(
     release: AbstractRelease, tables: StoredTables, record: Mapping[str, Any]
 ) -> str | None:
-    """Return in words the first thing in a release that disagrees with its plan; or None."""
+    """Return in words the first disagreement of a release with its plan; None if none."""
     files = record["files"]
     answers = answer_files(release, format_of_tables(tables), MOST_READ)
     if "executors" in record:  # these write no answers from huge tables
@@ -249,7 +249,7 @@ def list_difference(
 
     None is returned if all entries agree.
 
-    ``lists``: the entries that are expected of each list of the record.
+    ``lists`` are {name of a list in the record: its expected entries}.
     """
     for name, entries in lists.items():
         if isinstance(record.get(name), dict):
@@ -307,9 +307,9 @@ def format_of_tables(tables: StoredTables) -> FileFormat:
 
 
 def table_places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Subset, Place]:
-    """Return {attribute indices: location of the table}: as planned, then compared to the record.
+    """Return {attribute indices: location of the table}, from the plan or from the record.
 
-    If a file holds many tables, only the record says at which row each table begins.
+    If a file holds many tables, only the record states at which row each table begins.
     """
     entries = record["marginals"]
     if not isinstance(entries, dict) and not all(is_part(entry["file"]) for entry in entries):

@@ -25,7 +25,7 @@ def noisy_tables(
     The residual of a set of attributes is the part of its table that its margins do not determine.
 
     Each residual is measured once, from the first marginal that contains it, and kept until the
-    last marginal that needs it: memory is that of the largest table and of shared residuals.
+    last marginal that needs it. So memory holds the largest table and the shared residuals.
     """
     uses = Counter(T for S in planned for T in measured_parts(S, query))
     residuals: dict[Subset, Array] = {}
@@ -61,9 +61,8 @@ def known_part(S: Subset, query: ResidualQuery) -> Subset:
 def exact_part(counts: Counts, S: Subset, known: Subset, query: ResidualQuery) -> Array:
     """Return the exact table of the public attributes ``known`` in S, from the counts of S.
 
-    For no attributes, it is the number of rows.
-
-    It is zero if the number of rows is measured with noise.
+    For no attributes, it is the number of rows. All of it is zero if the number of rows is measured
+    with noise.
     """
     exact = part_of(counts, S, known).astype(np.float64) / query.unit
     return np.zeros_like(exact) if () in query.multipliers else exact
@@ -76,13 +75,13 @@ def table_of(
     query: ResidualQuery,
     box: Box | None = None,
 ) -> Array:
-    """Return the table of S, ``exact + Σ_{T ⊆ S} residual_T ⊗_{i∈S∖T} v_i``, with profiles v_i.
+    """Return the table of the attributes S, computed from its exact part and noisy residuals.
 
-    The sum is over all measured sets T of attributes; the profile v_i spreads a total over the
-    cells of attribute i.
+    It is ``exact + Σ_T residual_T ⊗_{i∈S∖T} v_i``, the sum over all measured sets T ⊆ S; the
+    profile v_i spreads a total over the cells of attribute i.
 
-    Terms are added in the order of :func:`measured_parts`; the public table is added without noise.
-    For a box of cells, the result is exactly equal to these cells of the whole table.
+    Terms are added in the order of :func:`measured_parts`. For a box of cells, the result is
+    exactly equal to these cells of the whole table.
     """
     table = query.spread(exact, known_part(S, query), S, box).copy()
     for T, values in residuals.items():

@@ -105,7 +105,7 @@ def _shorter(
 
 
 def _by_table(text: str, schema: Schema, tables: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield one question for every table, first for tables with most of the text's names."""
+    """Yield a question for every table; tables with the most names of the text come first."""
     names, labels = _named(text[:_MOST], schema)
     said = {*names, *labels}
     clipped = {a.name for a in schema.attributes if a.is_summed}
@@ -153,7 +153,7 @@ def suggestions(text: str, schema: Schema, tick: str | None) -> Iterator[tuple[s
 
 
 def _assembled(text: str, schema: Schema, tick: str | None) -> str | None:
-    """Return a question made of the names, labels and statistics in a text; None without these."""
+    """Return a question made of a text's names, labels and statistics; None if it has none."""
     kinds = {k for k, words in _KINDS.items() if re.search(rf"\b({words})\b", text, re.I)}
     names, labels = _named(text, schema)
     clipped = [a.name for a in schema.attributes if a.is_summed]
@@ -194,7 +194,7 @@ def _assembled(text: str, schema: Schema, tick: str | None) -> str | None:
 
 
 def _given(conditions: list[str], groups: list[str]) -> str:
-    """Return the end of a question, " by …", with its conditions and groups; "" without any."""
+    """Return the end of a question: " by " with conditions and groups; "" if there are none."""
     both = [*conditions, *groups]
     return f" by {', '.join(both)}" if both else ""
 
@@ -236,7 +236,7 @@ def _named(text: str, schema: Schema) -> tuple[list[str], dict[str, list[str]]]:
 
 
 def _known_texts(text: str, known: Collection[str]) -> Iterator[str]:
-    """Yield the ``known`` names and labels in a text; at each word, the longest that fits."""
+    """Yield the ``known`` names and labels in a text; of those at one word, only the longest."""
     words = [match[0].strip('"').lower() for match in _WORD.finditer(text)]
     at = 0
     while at < len(words):

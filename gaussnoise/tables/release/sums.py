@@ -75,7 +75,7 @@ class MeanTable(AbstractEstimates):
     """Means of a number within groups: released sums divided by released counts.
 
     A ratio of unbiased numbers is *not* unbiased, unless the count is exact. Its intervals are
-    still exact (Fieller 1954), since the noise of both is Gaussian with known covariance.
+    still exact (Fieller 1954), since the noise of sum and count is Gaussian with known covariance.
     They are for the mean of the clipped values, which is inside the clipping interval. Estimates
     are inside too: a ratio that noise moves outside is set to the nearer bound. If rows have
     weights, means are weighted.
@@ -91,12 +91,12 @@ class MeanTable(AbstractEstimates):
         weighted: the column that rows are weighted by, or None.
         over: the units over which means are taken, in words: rows, or persons with one number each.
         counts: the count of every group, without records that have no number.
-        above: the weight of the last virtual cell minus that of the first: the mean is the middle
-            of ``ends`` plus half their distance times ``above / counts``.
+        above: the sum of the values in each group, after ``ends`` are mapped to -1 and 1: the mean
+            is the middle of ``ends`` plus half their distance times ``above / counts``.
         variance: variance of ``above``.
         count_variance: variance of ``counts``.
         covariance: covariance of ``above`` and ``counts``.
-        ends: the numbers of the first and last virtual cell; the bounds of a finite ``clip``.
+        ends: the values that are mapped to -1 and 1; the bounds of a finite ``clip``.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
@@ -124,7 +124,7 @@ class MeanTable(AbstractEstimates):
 
     @property
     def cut(self) -> NDArray[np.bool_]:
-        """For each mean, whether noise moved it outside the clipping interval, so it is cut."""
+        """Whether noise moved each mean outside the clipping interval, so that it is cut."""
         above = np.abs(self.above) if self.is_bounded else -self.above
         return (self.counts > 0) & (above > self.counts)
 
@@ -145,10 +145,9 @@ class MeanTable(AbstractEstimates):
     ) -> ConfidenceInterval:
         """Return intervals for each mean alone, or for all of this table together (Šidák 1967).
 
-        They contain every m for which the Gaussian interval of ``sum − m·count`` contains zero. So
-        they cover as often as their level says: exactly if the count is clearly positive, and more
-        often if not; then they are the whole clipping interval. They are cut to the clipping
-        interval.
+        They contain every m for which the Gaussian interval of ``sum − m·count`` contains zero. If
+        the count is clearly positive, the probability that they contain the mean is exactly their
+        level. Otherwise they are the whole clipping interval. They are cut to this interval.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
@@ -186,7 +185,7 @@ class SummaryTable(AbstractEstimates):
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return intervals for all statistics; intervals of means are like those of MeanTable."""
+        """Return intervals for all statistics; those of means are computed as by MeanTable."""
         if simultaneous:  # for all numbers together, the level that each one needs
             level = level ** (1 / self.estimate.size)
         first, second = (part.confidence_interval(level) for part in self.parts)
@@ -314,7 +313,7 @@ def means(release: AbstractRelease, name: str, given: Names = ()) -> MeanTable:
 
 
 def summed_in(term: Sequence[tuple[int, AbstractBase]]) -> int | None:
-    """Return the index of the only clipped number whose mean an entry's answers determine.
+    """Return the index of the clipped number whose mean follows from the answers to an entry.
 
     None is returned if there is no such number, or several.
     """
@@ -323,9 +322,9 @@ def summed_in(term: Sequence[tuple[int, AbstractBase]]) -> int | None:
 
 
 def summed_numbers(term: Sequence[tuple[int, AbstractBase]]) -> list[int]:
-    """Return the indices of the clipped numbers whose means by group an entry determines.
+    """Return the indices of the clipped numbers whose means follow from the answers to an entry.
 
-    The entry must have their counts and sums for each group.
+    The entry must ask for their counts and sums in each group.
     """
     numbers = [i for i, base in term if isinstance(base, Clipped) and {0, 1} <= set(base.degrees)]
     grouped = all(base.is_identity for i, base in term if i not in numbers)
@@ -392,7 +391,7 @@ def clipped_number(release: AbstractRelease, function: str, name: object) -> tup
 def _asked(
     release: AbstractRelease, function: str, names: tuple[object, ...], given: Names
 ) -> tuple[Subset, Subset, Subset]:
-    """Return three lists of attribute indices: of numbers, of groups as given, of both sorted."""
+    """Return attribute indices: those of numbers, those of groups, and all of these, sorted."""
     numbers = tuple([clipped_number(release, function, name)[0] for name in names])
     if not numbers or len(set(numbers)) < len(numbers):
         raise ParameterError(
@@ -412,7 +411,7 @@ def _clipped(release: AbstractRelease, i: int) -> Clipped:
 
 
 def _described(release: AbstractRelease, numbers: Subset, group: Subset) -> dict:
-    """Return the arguments for a table of sums; several numbers stand for their product."""
+    """Return the arguments for a table of sums of a number, or of the product of several."""
     schema, weight = release.plan.schema, release.plan.weight
     ends = schema.attributes[numbers[0]].interval
     for i in numbers[1:]:
@@ -432,7 +431,7 @@ def _described(release: AbstractRelease, numbers: Subset, group: Subset) -> dict
 
 
 def _forms(release: AbstractRelease, rows: Mapping[int, Array], group: Subset) -> dict[str, Rows]:
-    """Return {attribute: queries} for weighted sums of the cells of clipped numbers, by group."""
+    """Return {attribute: queries} that add up the weighted cells of numbers in each group."""
     schema = release.plan.schema
     own = {schema.names[k]: Rows(Identity(schema.sizes[k]), axis) for axis, k in enumerate(group)}
     return own | {schema.names[i]: Rows(Base(row[None]), None) for i, row in rows.items()}
@@ -449,7 +448,8 @@ def number_rows(
         release: the release.
         name: a clipped number.
         given: attributes that define the groups.
-        rows: the weight of each virtual cell, shape (rows, cells without the catch-all).
+        rows: the weight of each cell of the number in each sum, shape (number of weighted sums,
+            cells without the catch-all).
     """
     (i,), group, S = _asked(release, "means", (name,), given)
     weights = np.zeros((len(rows), _clipped(release, i).size))

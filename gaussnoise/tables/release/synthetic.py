@@ -129,7 +129,7 @@ def to_mbi(release: AbstractRelease) -> MbiProblem:
 
 
 def synthetic(release: AbstractRelease, n: int | None = None) -> Any:
-    """Return synthetic records from a model that resemble the released tables: BIASED.
+    """Return synthetic records, drawn from a model of the released tables: BIASED.
 
     A graphical model of ``mbi`` is fitted to the noisy measurements, and records are drawn from
     it: post-processing, at no further privacy cost. Counts of these records are not the
@@ -138,9 +138,9 @@ def synthetic(release: AbstractRelease, n: int | None = None) -> Any:
     release itself. The records are as private as the release; those of a simulation are not
     private.
 
-    A clipped number lies inside its interval. Consider records that agree in all attributes that
-    are in a table with it. Among them, its numbers have the distribution of largest entropy with
-    the model's mean, a falling or rising exponential; if the attribute has squares, a Beta
+    A clipped number lies inside its interval. Take the attributes that are in a table with it, and
+    the records that agree in all of them. Their numbers have the distribution of largest entropy
+    with the model's mean, a falling or rising exponential; if the attribute has squares, a Beta
     distribution with the model's mean and variance. Sums, means and, with squares, standard
     deviations are about right. All other properties of the number, above all its quantiles, follow
     from this shape, not from the data: compare by :meth:`likeness`. A mean that noise moved to a
@@ -208,8 +208,9 @@ def mbi_measurements(
 
     See `mbi <https://github.com/ryan112358/mbi>`_.
 
-    Residual T is observed with noise N(0, σ_T² Π_T) inside the range of Π_T, independently of the
-    others. So mbi's loss of a model with marginals x_T,
+    Let Π_T be the projection onto tables of the attributes T that sum to zero along each of them.
+    The residual y_T is observed with noise N(0, σ_T² Π_T), independently of the others. So mbi's
+    loss of a model with marginals x_T,
 
     .. math:: \tfrac12 \sum_T \|Π_T x_T − y_T\|^2 / σ_T^2,
 
@@ -219,8 +220,8 @@ def mbi_measurements(
     have no known standard deviation: take estimates and intervals from the release.
 
     mbi needs independent noise of one size. Attributes with a solved strategy are measured by
-    contrasts B that have such noise, ``(⊗_i B_i) x_T``, where B_i is the projection for all other
-    attributes.
+    contrasts B_i that have such noise, ``(⊗_i B_i) x_T``. For other attributes, B_i is the
+    projection.
 
     Args:
         measurements: zero-sum estimates of shape (sizes…), in rows, with their standard deviations.
@@ -292,7 +293,7 @@ def _chances(
     attribute: Attribute,
     codes: Mapping[str, NDArray[np.int64]],
 ) -> Array:
-    """Return the probabilities of a number's virtual cells in each record, given its categories."""
+    """Return each record's probabilities of a number's cells, given the record's categories."""
     chances = np.zeros((len(codes[attribute.name]), attribute.size))
     # the model is a product of exponentials: only potentials of tables with this number matter
     for names, potential in potentials.items():
@@ -306,7 +307,7 @@ def _chances(
 
 
 def _numbers(attribute: Attribute, chances: Array, column: int) -> Array:
-    """Return a number for each record, given the ``chances`` (records, cells) of virtual cells."""
+    """Return a number for each record, given ``chances``, the probabilities of its own cells."""
     low, high = attribute.clip or (0.0, 1.0)
     squares = chances.shape[1] == 3  # with weights (1 − t)², 2t(1 − t) and t² on virtual cells
     means = np.minimum(chances[:, 1] / 2 + chances[:, 2], 1.0) if squares else chances[:, 1]

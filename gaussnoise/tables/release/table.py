@@ -93,7 +93,7 @@ class AbstractEstimates(abc.ABC):
         return ConfidenceInterval(self.estimate - half, self.estimate + half)
 
     def at(self, places: Sequence[Place]) -> Function:
-        """Return some cells, by index, as a function of linear combinations of released cells.
+        """Return the cells at ``places`` as a function of linear combinations of released cells.
 
         Raises:
             NotAvailableError: it is unknown how the table's cells were computed.
@@ -258,8 +258,8 @@ class AbstractEstimates(abc.ABC):
     def to_frame(self, level: float = LEVEL) -> Any:
         """Return :meth:`columns` as a dataframe of the library that the records came in.
 
-        Files and remote engines give pyarrow. The frame holds the level of the intervals: pandas in
-        ``attrs``, pyarrow in its metadata, polars in a last column ``level``.
+        For files and remote engines, it is a pyarrow table. It holds the level of the intervals:
+        pandas in ``attrs``, pyarrow in its metadata, polars in a last column ``level``.
         """
         return framed(self.to_arrow(level), self.backend)
 
@@ -436,7 +436,7 @@ class ProportionTable(AbstractEstimates):
         attributes: names, one per axis.
         labels: cell names along every axis.
         estimate: shares, shape (sizes…); NaN where a group's count is not positive.
-        standard_deviation: of every cell, to first order; NaN if the estimate is NaN.
+        standard_deviation: standard deviations to first order; NaN where the estimate is NaN.
         private: False for simulations, whose numbers must not be published.
         given: names of the attributes that define the groups.
         counts: the count of every cell.
@@ -484,10 +484,10 @@ class ProportionTable(AbstractEstimates):
         """Return intervals for each cell alone, or for all cells together (Šidák 1967).
 
         An interval contains every p for which the Gaussian interval of ``count − p·group`` contains
-        zero. At the true share, this difference is Gaussian with mean zero, so the intervals cover
-        as often as their level says (Fieller 1954): exactly if the group's count is clearly
-        positive, and more often if not; then they are [0, 1]. Intervals are cut to [0, 1], and
-        contain the estimate unless noise moved it outside.
+        zero. At the true share, this difference is Gaussian with mean zero. So if the group's count
+        is clearly positive, the probability that they contain the share is exactly their level
+        (Fieller 1954); otherwise they are [0, 1]. Intervals are cut to [0, 1], and contain the
+        estimate unless noise moved it outside.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.

@@ -37,7 +37,7 @@ INTERVALS = (
 
 
 def release_text(release: AbstractRelease) -> str:
-    """Return the summary of a release as text: in plain words, and at last for specialists."""
+    """Return the summary of a release as text, first in plain words and last for specialists."""
     plan, facts = release.plan, facts_of(release.plan)
     is_exact = plan.noise.gamma == 0
     charged = f"rho = {release.rho_charged:.10g}" if release.private else "nothing"
@@ -93,7 +93,7 @@ def numbers_text(release: AbstractRelease) -> list[str]:
 
 
 def weight_text(plan: "Plan | MergedPlan", weighted: str = "counts and sums") -> list[str]:
-    """Return the sentence on the weights of rows; none without weights."""
+    """Return a list with the sentence on the weights of rows; [] if rows have no weights."""
     if plan.weight is None:
         return []
     return [
@@ -103,7 +103,7 @@ def weight_text(plan: "Plan | MergedPlan", weighted: str = "counts and sums") ->
 
 
 def codes_text(attribute: Attribute) -> str:
-    """Return a clause on the numbers that count as no answer; "" without such numbers."""
+    """Return a clause on the numbers that stand for no answer; "" if there are none."""
     codes = [f"{code:,.15g}" for code in attribute.missing if not isinstance(code, str)]
     if attribute.categories is not None or not codes:
         return ""

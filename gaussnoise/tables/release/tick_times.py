@@ -27,7 +27,7 @@ class TickTimes(NamedTuple):
 
 
 def tick_times(first: str, n: int) -> TickTimes:
-    """Return the times of ``n`` ticks (releases), the first of which is the period ``first``.
+    """Return the times of ``n`` consecutive ticks (releases), beginning with ``first``.
 
     Raises:
         ValueError: the text is no period with a year, or the last period is beyond the calendar.

@@ -36,7 +36,7 @@ def with_times(
 ) -> "pa.Table":
     """Return an arrow table with a column of the times of its ticks, if known, at index ``place``.
 
-    The rows of the table are sorted by tick, and each tick has equally many.
+    The rows of the table are sorted by tick, and each tick has the same number of rows.
     """
     import pyarrow as pa
 
@@ -47,7 +47,7 @@ def with_times(
 
 
 def free_name(wanted: str, taken: Sequence[str]) -> str:
-    """Return the wanted column name, with underscores appended until it is none of ``taken``."""
+    """Return the wanted column name, with underscores appended until it is not in ``taken``."""
     while wanted in taken:
         wanted += "_"
     return wanted
@@ -56,7 +56,8 @@ def free_name(wanted: str, taken: Sequence[str]) -> str:
 def framed(rows: "pa.Table", backend: "EagerAllowed") -> Any:
     """Return an arrow table as a dataframe of the library ``backend``, like pandas or polars.
 
-    The level is in ``attrs``, or for polars, which has none, in a last column ``level``.
+    The level of intervals is in ``attrs``, or for polars, which has none, in a last column
+    ``level``.
     """
     import narwhals as nw
 

@@ -34,7 +34,7 @@ _NEXT_TO_NONE = 0.01  # a smaller factor of the noise's scale is not mentioned
 @final
 @dataclass(frozen=True)
 class Inspection:
-    """Whether released numbers differ from a recount as noise should make them differ. NOT private.
+    """The result of comparing released numbers with a recount of the data. NOT private.
 
     Attributes:
         passed: the verdict.
@@ -42,14 +42,15 @@ class Inspection:
         power: a lower bound on the probability with which the differences below are noticed.
         rows_lost: a number of rows (or a weight) whose loss, or double count, is noticed; 1 if the
             number of rows is public.
-        rows_moved: {attribute that is measured alone: number of rows in wrong categories that is
-            noticed}, as after swapping columns (for numbers, rows at the wrong bound).
+        rows_moved: {attribute: number of rows in wrong categories that is noticed}, as after
+            swapping columns (for numbers, rows at the wrong bound). It has attributes that are
+            measured alone.
         noise: {factor: probability of noticing noise that is larger or smaller by this factor}.
         scales: two factors: noise of less than the first or more than the second times the stated
             scale is noticed; None if nothing is measured.
         crowded: whether persons had more records than are counted. The choice among them was random
             and not stored, so that differences of its size are not noticed.
-        weak: whether half of all rows could be missing, or in wrong categories, without notice.
+        weak: whether half of all rows could be missing, or in wrong categories, unnoticed.
         deviating: {table: "too far" or "too close"} for tables that disagree with the recount, each
             without the smaller tables that it contains.
 

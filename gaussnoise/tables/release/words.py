@@ -1,7 +1,7 @@
 """The words of questions: a grammar, with the names and labels of a schema.
 
-Names and labels may contain blanks and commas: where one may stand, the longest one of the schema
-that matches is taken.
+Names and labels may contain blanks and commas: of those in the schema that match at a place, the
+longest is taken.
 """
 
 import operator
@@ -224,8 +224,8 @@ def grammar() -> tuple[Lark, dict[str, re.Pattern[str] | None]]:
 def patterns(tick: str, kind: str = "tick") -> dict[str, re.Pattern[str] | None]:
     """Return {terminal: pattern}, where ``tick`` is another word for a tick of a stream.
 
-    ``kind`` is the kind of period that every tick is: "by month" then asks for each tick. Before a
-    number, the word does not mean a tick: "week 5" is a week of the year.
+    ``kind`` is the kind of period of the ticks, like "month": "by month" then asks for each tick.
+    Before a number, ``kind`` does not mean a tick: "week 5" is a week of the year.
     """
     either = f"(?:tick|{re.escape(tick)})"
     found = {
@@ -286,7 +286,7 @@ class Reader:
         return Token(name, value, at, end_pos=self.end)
 
     def in_other_case(self, at: int, may_follow: Collection[str]) -> Token | None:
-        """Return the token of a name or label that stands at ``at`` in another case; or None.
+        """Return the token of a name or label at ``at``, written with other capitals; or None.
 
         None is also returned if several are possible.
 
@@ -368,7 +368,7 @@ class Reader:
 
     @cached_property
     def _names(self) -> dict[str, tuple[int, str | None]]:
-        """{name: (attribute index, level or None)}, without level names of several attributes."""
+        """{name: (attribute index, level or None)}, without level names that attributes share."""
         listed = [(n, i) for i, a in enumerate(self.schema.attributes) for n, _ in a.groups or ()]
         shared = [name for name, _ in listed]
         named: dict[str, tuple[int, str | None]] = {
@@ -402,7 +402,7 @@ class Reader:
         }
 
     def _known(self, i: int, level: Level | None) -> Mapping[str, Cells]:
-        """Return {text: its cells} for every label of an attribute, or every group of its level."""
+        """Return {text: its cells} for every label of an attribute, or every group of a level."""
         place = i, level and level.name
         if place not in self._texts and level is not None:
             self._texts[place] = dict(zip(map(str, level.labels), level.cells, strict=True))
@@ -494,9 +494,7 @@ class Reader:
         self.fail(expected, at, end, [*known, *names], others=others)
 
     def with_noun(self, start: int, end: int) -> list[str]:
-        """Return a list with the question in which a fitting noun replaces a part; or [].
-
-        A noun fits if it names what the tables count.
+        """Return the question with a part replaced by a noun for counted things, as a list; or [].
 
         The noun replaces the text from ``start`` to ``end``.
         """
@@ -525,7 +523,7 @@ class Reader:
         same: Iterable[str] = (),
         others: Iterable[str] = (),
     ) -> NoReturn:
-        """Raise an error with the expected text, which marks this part of the question.
+        """Raise an error that marks this part of the question and states the expected text.
 
         The error suggests the question with the most similar known word, questions with the same
         meaning, and other questions: see :class:`.RefusedError`.
@@ -544,7 +542,7 @@ class Reader:
 
 
 def _expected(attribute: Attribute, got: str = "") -> str:
-    """Return a text for errors: the labels of an attribute and, for a group, how to write it."""
+    """Return a text for errors: the labels of an attribute, and a hint if ``got`` is a group."""
     levels = [level for level, groups in attribute.groups or () if got in dict(groups)]
     hint = f"; hint: that is a group, write {levels[0]}={got}" if levels else ""
     return f"expected a label of {attribute.name!r}, {one_of(attribute.labels)}{hint}"

@@ -23,7 +23,7 @@ FORMATS: Mapping[str, AbstractFormat] = {
 
 
 def format_of(name: str) -> AbstractFormat:
-    """Return the file format that a file's name ends with; if several match, the longest ending.
+    """Return the format of a file by the ending of its name; of several, the longest counts.
 
     Raises:
         LookupError: no format has this ending.

@@ -23,7 +23,8 @@ class Notes:
     Attributes:
         title: the title of all tables together.
         sections: {heading: sentences}, the privacy guarantee first.
-        unit: what the tables count; empty if a table has numbers of different units, or unknown.
+        unit: the unit of the counts, like "persons"; empty if it is unknown, or a table has
+            numbers of different units.
         units: {attribute: {label of an answer: its unit}}, for answers in another unit.
         headings: {attribute: the name that readers see, with its unit}.
         measured_in: {attribute: the unit of its numbers}.
@@ -44,11 +45,11 @@ class Notes:
         return [self.title, *(said for section in self.sections.values() for said in section)]
 
     def heading(self, name: str) -> str:
-        """Return the name of an attribute that readers see."""
+        """Return the name that readers see for an attribute."""
         return self.headings.get(name, name)
 
     def label(self, name: str, label: str) -> str:
-        """Return the name of a label of an attribute that readers see."""
+        """Return the name that readers see for a label of an attribute."""
         return self.labels.get(name, {}).get(label, label)
 
     def title_of(self, names: Sequence[str]) -> str:

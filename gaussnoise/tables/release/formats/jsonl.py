@@ -58,7 +58,7 @@ def _plain(value: Any) -> Any:
 
 
 def _numbers(names: Sequence[str], line: bytes) -> list[float]:
-    """Return these numbers of a row in JSON; ValueError, LookupError or TypeError if invalid."""
+    """Return the numbers ``names`` of a row; ValueError, LookupError or TypeError if invalid."""
     try:
         row = parsed(line)
         values = [row[name] for name in names]

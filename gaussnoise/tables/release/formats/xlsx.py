@@ -261,7 +261,7 @@ def _sheet_name(k: int, title: str) -> str:
 
 
 def _head(widths: Sequence[int], frozen: int = 0) -> str:
-    """Return the beginning of a sheet as XML: widths of columns, and how many rows stay in view."""
+    """Return the beginning of a sheet as XML: widths of columns, and rows that stay in view."""
     pane = f'<pane ySplit="{frozen}" topLeftCell="A{frozen + 1}" activePane="bottomLeft" '
     pane += 'state="frozen"/>'
     columns = "".join(
@@ -296,7 +296,7 @@ def _write_cover(archive: zipfile.ZipFile, tables: Sequence[tuple[str, str]], no
 
 
 def _parts(names: Mapping[int, str], seen: int) -> Iterator[tuple[str, str]]:
-    """Yield (path, XML) of files that are no sheets; sheets after the first ``seen`` are hidden."""
+    """Yield (path, XML) of all files except sheets; sheets after the first ``seen`` are hidden."""
     numbers = range(1, len(names) + 2)
     kinds = "".join(
         f'<Override PartName="/{_path_of(k - 1)}" ContentType="{_KIND}.worksheet+xml"/>'
