@@ -111,7 +111,7 @@ _TICKS = {"day": 1000 * _DAY, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}  # 
 def ticks_between(edges: Sequence[Edge], unit: str) -> tuple[list[int], int]:
     """Return the first instant of each bin, and the last instant of all bins, as integers.
 
-    They count ``unit`` (day, s, ms, us or ns) since 1970. ``edges`` are the dates between bins.
+    They are numbers of ``unit`` (day, s, ms, us or ns) since 1970. ``edges`` separate the bins.
     """
     *starts, end = (max(_FIRST, min(place(edge), _AFTER)) for edge in edges)
     if is_daily(edges) and end < _AFTER:
