@@ -46,7 +46,7 @@ def attribute_positions(positions: Mapping[str, int], names: Sequence[str]) -> S
 
 
 def one_by_one(schema: Schema, entries: Sequence[Entry]) -> list[tuple[int, Entry]]:
-    """Return entries of one table each, with the index in ``entries`` of their origin.
+    """Return pairs (index in ``entries``, entry of one table), which together ask for the same.
 
     All moments of degree at most two of several numbers are an entry of several tables. Each moment
     is in one of them only, so that it is measured once, and none is of a higher degree.
@@ -70,7 +70,7 @@ def one_by_one(schema: Schema, entries: Sequence[Entry]) -> list[tuple[int, Entr
 
 
 def _tables_of(schema: Schema, entry: Entry) -> list[Entry]:
-    """Return the entries of one table each that together ask what this entry asks."""
+    """Return entries of one table each that together ask for the same as ``entry``."""
     # {"income+hours": "moments"} asks for counts, sums, squares and products, in several tables
     joined = _joined(schema, entry)
     if joined is None or not isinstance(entry, Mapping):

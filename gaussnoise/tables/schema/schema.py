@@ -66,7 +66,7 @@ class Attribute:
         name: column name.
         categories: distinct values, all strings, all integers or all booleans.
         edges: increasing numbers; bins are ``[e0, e1), [e1, e2), …, [e_last-1, e_last]``. ``-inf``
-            and ``inf`` allowed. Or dates and timestamps without time zone, of Python, numpy or
+            and ``inf`` are allowed. Or dates and timestamps without time zone, of Python, numpy or
             pandas, or in ISO 8601 text. If all are midnights, they are kept as dates, a timestamp
             counts as its day, and the last bin holds all of the last day; else they are kept as
             datetimes. Columns then hold dates, timestamps or strict ISO text, ``2020-01-31`` or
@@ -451,7 +451,7 @@ class Schema:
         return tuple(attribute.name for attribute in self.attributes)
 
     def heading(self, name: str) -> str:
-        """Return the name that readers see of a column; other names unchanged.
+        """Return the name that readers see for a column; return other names unchanged.
 
         >>> gn.Schema([gn.Attribute("los", clip=[0, 365], title="Length of stay")]).heading("los")
         'Length of stay'

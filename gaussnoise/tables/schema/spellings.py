@@ -16,7 +16,7 @@ def settled(value: object) -> tuple[Spelt, ...] | None:
     """Return the spellings of categories as sorted tuples (category, other spellings).
 
     They are sorted, so that their order changes neither a schema nor the digest of a request.
-    Return None if ``value`` is no mapping from categories to spellings, and no such tuples.
+    Return None if ``value`` is neither a mapping from categories to spellings nor such tuples.
     """
     pairs = tuple(value.items()) if isinstance(value, Mapping) else value
     if not isinstance(pairs, tuple | list):
