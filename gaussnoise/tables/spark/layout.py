@@ -150,8 +150,7 @@ class Layout:
         return places
 
     def files(self, part: int) -> dict[str, list[Subset]]:
-        """Return {file: attribute sets of its tables} for the group of attributes with index
-        ``part``.
+        """Return {file: attribute sets of its tables} for the group with index ``part``.
 
         Tables with the same number of attributes share a file.
         """

@@ -28,7 +28,7 @@ _SUM = 16  # bytes of the first block of rows, which holds the sum of their coun
 
 
 def answer_rows(layout: Layout, T: Subset, most: int, commits: Commits, parts: Parts) -> Batches:
-    """Commit the exact answers, still without noise, of pieces of rows: a file for each.
+    """Commit the exact answers, which have no noise yet, of pieces of rows: one file a piece.
 
     A file has one block for each piece of columns. ``parts`` are pairs (index of a piece of rows,
     its counts).

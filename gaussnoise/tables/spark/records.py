@@ -87,7 +87,7 @@ class SparkRecords:
         attributes: the columns to read, at least one.
         on_outside, limit, weight, unit, impossible: as for
             :func:`gaussnoise.tables.counting.count.count_marginals`.
-        joint: the sets of clipped numbers that some table has together.
+        joint: the sets of clipped numbers that occur together in some table.
     """
 
     table: "DataFrame"
@@ -166,7 +166,7 @@ class SparkRecords:
         """Return a bound on the sum of the absolute counts in the table of S. NOT private.
 
         A row counts as m units. It adds m − v and v units to the two cells of a clipped number,
-        where v is the number in units: at most m + 2 v.
+        where v is the number in units. So its absolute counts add up to at most m + 2 v.
         """
         grows = any(self.attributes[i].unit is not None for i in S)
         return self.total * (1 + 2 * int(MOST_UNITS) if grows else 1)
