@@ -25,11 +25,11 @@ class AbstractAdmission(abc.ABC):
     @property
     @abc.abstractmethod
     def key(self) -> bytes:
-        """The secret key for the hashes of persons' names: a text of :data:`KEY_BYTES` bytes."""
+        """The secret key for the hashes of persons' names, of :data:`KEY_BYTES` bytes."""
 
     @abc.abstractmethod
     def check_kind(self, kind: str) -> None:
-        """Refuse a column of persons if its type differs from that in earlier tables.
+        """Refuse a column of persons whose kind of values differs from that in earlier tables.
 
         Raises:
             DataError: the type of their names differs: see

@@ -44,7 +44,7 @@ def check_rows(
     """Return which rows a release would leave out, and which values it would change.
 
     Rows are read and judged by the functions that releases use. The table is read once for all
-    rows, once more if there are persons, and once for each column with values outside the schema.
+    rows, once more if a column names persons, and once for each column with values that do not fit.
 
     Raises:
         DataError: a column is missing, or of a type that cannot hold the attribute, as for a
@@ -99,7 +99,7 @@ def check_rows(
 def _totals(
     rows: Batches[AnyRows], read: Sequence[Attribute], rules: Sequence[Excluded], intervals: int
 ) -> Counter[str]:
-    """Return numbers of rows by reason, also "rows" (all) and "left" (rows that do not fit)."""
+    """Return {reason: rows}, with "rows" for all rows, and "left" for those that do not fit."""
     totals: Counter[str] = Counter()
     boundless = [(k, cell) for k, a in enumerate(read) for cell in open_bins(a.edges)]
     for own in rows:

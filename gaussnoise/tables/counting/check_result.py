@@ -192,7 +192,7 @@ def _many_odd_warnings(found: CheckResult) -> Iterator[str]:
 
 
 def _unexpected(found: CheckResult) -> Iterator[tuple[str, int, Counter[str]]]:
-    """Yield (column, number of values, {kind of unexpected value: rows}) for affected columns."""
+    """Yield (column, number of values, {reason: rows}) for columns with unexpected values."""
     cases = [*found.failure_cases, *found.caught, *found.clipped, *found.boundless]
     missing: Counter[str] = Counter()
     odd: dict[str, Counter[str]] = {}

@@ -279,7 +279,7 @@ class Placing:
     def _located(
         self, S: Subset, codes: Sequence[NDArray], sums: Mapping[str, NDArray[np.int64]]
     ) -> tuple[Counts, list[Counts], Subset]:
-        """Return flat cells, steps to each number's next virtual cell, and the numbers in S."""
+        """Return cells' indices, steps to each number's next virtual cell, and the numbers in S."""
         rows = len(codes[0]) if codes else len(next(iter(sums.values())))
         cell, steps = np.zeros(rows, dtype=np.int64), list[Counts]()
         for i, code in zip(S, codes, strict=True):
@@ -376,7 +376,7 @@ def number_of_rows(
 
 
 def _tally(coded: Coded | Lazy, placing: Placing, stack: contextlib.ExitStack) -> Tally:
-    """Return a function that counts the tables of attribute sets until ``stack`` is closed."""
+    """Return a function that counts the tables of attribute sets; ``stack`` frees its memory."""
     tables, weight, unit = partial(_Tables, placing), placing.weight, placing.unit
     if not isinstance(coded, nw.LazyFrame):
         return partial(_tally_arrays, coded, placing, tables)

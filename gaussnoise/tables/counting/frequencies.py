@@ -127,7 +127,7 @@ def _labels(source: Opened, column: str, own: Column) -> tuple[list[Label], Inte
 
 
 def _of_persons(source: Opened, column: str, limit: PersonLimit) -> dict[Label, int]:
-    """Return {value: number of rows}, where ``limit`` limits the counted rows of each person."""
+    """Return {value: number of rows}, where ``limit`` holds for the rows of each person."""
     values, persons = map(joined, zip(*batches(source, [], [column, limit.column]), strict=True))
     labels, codes = _labels(source, column, values)
     people = people_of(persons, source.form(limit.column))

@@ -51,7 +51,7 @@ def excluded(schema: Schema, used: Sequence[int]) -> tuple[Excluded, ...]:
 
 
 def _codes(schema: Schema, name: str, labels: Sequence[object]) -> tuple[int, ...]:
-    """Return the codes of labels: 1 + the index of its cell for each, and 0 for the catch-all."""
+    """Return the codes of labels: 1 + the index of the cell, and also 0 for the catch-all."""
     attribute = schema.attributes[schema.names.index(name)]
     cells = [attribute.labels.index(label) for label in labels]
     rest = [0] if attribute.other is not None and attribute.size - 1 in cells else []

@@ -102,7 +102,7 @@ def keys_and_sums(
 
 
 def _steps_above(code: Any, unit: int) -> Any:
-    """Return the steps from the lower bound to a number, if its interval has ``unit`` steps."""
+    """Return how many of ``unit`` steps a number with this code is above its lower bound."""
     steps = _when(code > 0, code - 1, 0)
     return steps if unit == STEPS else (steps * unit + STEPS // 2) // STEPS
 
@@ -243,7 +243,7 @@ class Joint:
 
 
 def _divided(ends: Sequence[Any], shares: Sequence[Any]) -> list[Any]:
-    """Return the units in the first c + 1 cells for each c, after a number divides every cell."""
+    """Return the running totals of units over cells, after one more number splits each cell."""
     # ends: units in cells 0 to c; shares: units in the number's k-th virtual cell or later
     # for each k: how many units, out of those in cells 0 to c, are in the k-th cell or later ones
     later = [list(ends)]

@@ -65,7 +65,7 @@ class PersonLimit:
 
 
 def limited_arrays(columns: Sequence[NDArray], people: People, limit: PersonLimit) -> list[NDArray]:
-    """Return the columns of the counted rows: each person has at most as many as ``limit`` allows.
+    """Return the columns of the counted rows, as many of each person as ``limit`` allows.
 
     All given rows must have a person.
     """
@@ -116,7 +116,7 @@ def _first_rows(
 
 
 def _since(begins: NDArray[np.bool_]) -> Integers:
-    """Return each index's distance from the last index up to it at which ``begins`` is true."""
+    """Return for each index how far before it the last true value of ``begins`` is."""
     positions = np.arange(len(begins))
     return positions - np.maximum.accumulate(np.where(begins, positions, 0))
 

@@ -46,7 +46,7 @@ class Rows(Protocol[Vector]):
         ...
 
     def limited(self, limit: PersonLimit) -> Self:
-        """Return the rows, but of each person no more than the limit allows."""
+        """Return the rows, with at most as many of each person as the limit allows."""
         ...
 
 

@@ -194,7 +194,7 @@ def _fits(
 
 
 def _by_person(fit: Sequence[tuple[Record, Any]], limit: PersonLimit) -> dict[Any, list[Record]]:
-    """Return {person: rows}, where each group of rows is one record if numbers are per person."""
+    """Return {person: records}: the rows, or one record for each group if ``limit.reduced``."""
     people: dict[Any, list[Record]] = {}
     for record, who in fit:
         people.setdefault(who, []).append(record)
@@ -254,7 +254,7 @@ def _cells(record: Record, S: Subset, way: _Settings) -> Iterator[tuple[Record, 
 def _divided(
     record: Record, joined: Subset, mass: int, way: _Settings
 ) -> list[tuple[tuple[int, ...], int]]:
-    """Return how ``mass`` units are divided among virtual cells: pairs (virtual cells, units)."""
+    """Return pairs (virtual cells, units) that divide ``mass`` units among virtual cells."""
     found: list[tuple[tuple[int, ...], int]] = [((), mass)]
     for i in joined:
         a = _parts(record[i], way.unit) if record[i] else 0
@@ -275,5 +275,5 @@ def _divided(
 
 
 def _parts(code: int, unit: int) -> int:
-    """Return the distance of a number from its lower bound, in ``unit`` parts of its interval."""
+    """Return how many of ``unit`` steps a number with this code is above its lower bound."""
     return ((code - 1) * unit + STEPS // 2) // STEPS if unit != STEPS else code - 1
