@@ -24,7 +24,7 @@ NOISE = "noise.npz"  # the optimal noise with its proof, if verifying it is fast
 def planned_again(directory: str | os.PathLike[str]) -> "Plan":
     """Return the plan of a release on disk, computed again from the stored arguments of the plan.
 
-    It does not check whether the release was made with an equal plan.
+    Whether the release was made with an equal plan is not checked.
     """
     folder = Path(directory)
     try:

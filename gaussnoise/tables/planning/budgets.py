@@ -325,9 +325,9 @@ def budgets(
 ) -> Budgets:
     """Return the errors and risks of several budgets for a workload, without any data.
 
-    For every ρ, it gives the error of the tables, the ε that ρ implies, an attacker's largest
+    For every ρ, the result has the error of the tables, the ε that ρ implies, an attacker's largest
     belief that one row (or person) was in the data, and the power of the best test of this. For
-    some errors, it gives the ρ that they cost.
+    some errors, it has the ρ that they cost.
 
     Args:
         schema: the public attributes.

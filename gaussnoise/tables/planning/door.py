@@ -337,7 +337,7 @@ def _meeting_targets(plan: Plan) -> Plan:
 
 
 def _check_cells(domain: AbstractTables) -> None:
-    """Raise DomainTooLargeError if the tables have too many cells; nothing is computed before."""
+    """Raise DomainTooLargeError if the tables have too many cells, before anything is computed."""
     cells = domain.tables.dim
     if cells > _MOST_CELLS:
         raise DomainTooLargeError(

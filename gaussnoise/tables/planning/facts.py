@@ -153,7 +153,7 @@ def surest(rho: float, delta: float, integers: int, steps: float) -> float:
 
 
 def risk_text(plan: "Plan", facts: Facts) -> str | None:
-    """Return a sentence on a reader's largest belief that one row is there; None without noise."""
+    """Return a sentence on the largest belief that one row is in the data; None without noise."""
     if not plan.noise.gamma > 0:
         return None
     return risk_of(plan, _person(facts), percent_text(facts.surest(plan.rho)))

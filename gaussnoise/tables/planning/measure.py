@@ -456,7 +456,7 @@ def _in_proportion(
     squares: Mapping[Type, int],
     relation: AddInProportion,
 ) -> Fraction:
-    """Return the largest ratio of a row's squared length to its budget, by coefficients."""
+    """Return the largest ratio of a coefficient in a row's squared length to that in its budget."""
     scales, numbers = dict(relation.scales), dict[int, int]()
     for k, members in enumerate(orbits.classes):
         if own := scales.keys() & set(members):

@@ -64,7 +64,7 @@ class Asked:
         return replace(self, stated={**self.stated, **dict.fromkeys(BUDGET), "rho": rho})
 
     def of_counts(self) -> tuple["Asked", list[str]]:
-        """Return arguments without tables that sum clipped numbers, and the names of such tables."""
+        """Return arguments without tables that sum clipped numbers, and such tables' names."""
         asked, own = self.workload, self.schema
         if isinstance(asked, int):
             asked = list(itertools.combinations(own.names, asked))
