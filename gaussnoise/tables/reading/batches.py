@@ -28,9 +28,9 @@ _PLAIN = (nw.Boolean, nw.Date, nw.Datetime, nw.Binary, *WORDS)
 def batches(
     source: Opened, numbers: Sequence[str], others: Sequence[str]
 ) -> Iterable[list[Column]]:
-    """Return batches of rows, each as ``numbers`` and then ``others`` columns.
+    """Return batches of rows, which have the columns ``numbers`` and then ``others``.
 
-    Files, duckdb and lazy polars return several batches, other engines all rows in one. From files
+    Files, duckdb and lazy polars return one batch or more, other engines exactly one. From files
     and duckdb, ``numbers`` in untyped text become doubles. 128-bit integers, for which arrow has no
     type, become doubles in ``numbers`` and text in ``others``.
     """

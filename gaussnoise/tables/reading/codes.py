@@ -228,7 +228,7 @@ def _partition(
     person: str | None,
     forms: Mapping[str, Form],
 ) -> "pd.DataFrame":
-    """Return codes of one partition of a dask dataframe, and persons as text with ``person``."""
+    """Return the codes in a partition of a dask dataframe, and the persons in column ``person``."""
     import pandas as pd
 
     wrapped = nw.from_native(frame, eager_only=True)

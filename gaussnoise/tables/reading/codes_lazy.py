@@ -163,7 +163,7 @@ def _small_table(
 
 
 def _literal(value: Category | float, dtype: nw.dtypes.DType) -> Category | float | nw.Expr:
-    """Return a value for comparisons with a column of this type."""
+    """Return a value in a form that can be compared with a column of this type."""
     # ibis takes plain integers as signed
     return nw.lit(value, dtype) if dtype == nw.UInt64 else value
 

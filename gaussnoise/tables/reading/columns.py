@@ -69,7 +69,7 @@ def _has_moments(column: Column) -> bool:
 
 
 def distinct(column: Column, form: Form) -> tuple[Integers, list[Any]]:
-    """Return the index of each row's value in a list of values, −1 for nulls; and this list.
+    """Return each row's index in a list of values (−1 for nulls), and this list.
 
     The list has Python objects. They are distinct, except in a polars column of objects.
     """
@@ -314,7 +314,7 @@ def objects_of(values: Arrow) -> list[Any]:
 
 
 def encoded(values: Arrow) -> "tuple[Integers, pa.Array]":
-    """Return the index of each value among the distinct values, −1 for nulls; and these values."""
+    """Return each value's index among the distinct values (−1 for nulls), and these values."""
     import pyarrow as pa
 
     coded = values.dictionary_encode()

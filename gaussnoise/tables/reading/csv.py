@@ -182,7 +182,7 @@ def _same_header(files: Sequence[Plain], dialect: Dialect) -> list[str]:
 
 @contextlib.contextmanager
 def naming_lines(table: object) -> Iterator[None]:
-    """Add to errors about CSV files in this block the first record of too many or few fields."""
+    """Make errors about CSV files in this block name the first record of too many or few fields."""
     try:
         yield
     except DataError:

@@ -125,12 +125,12 @@ def ticks_between(edges: Sequence[Edge], unit: str) -> tuple[list[int], int]:
 
 
 def _ticks(micro: float, unit: str) -> int:
-    """Return a time, given in microseconds since 1970, in a coarser or finer unit, rounded up."""
+    """Return a time, given in microseconds since 1970, as a number of ``unit``, rounded up."""
     return -(int(micro) * -1000 // _TICKS[unit])
 
 
 def _in_microseconds(relation: "ibis.Table", columns: Sequence[str]) -> "ibis.Table":
-    """Return an ibis table of duckdb where timestamps beyond its range of microseconds are null."""
+    """Return a duckdb table of ibis, with null for timestamps that microseconds cannot hold."""
     if relation.get_backend().name != "duckdb":
         return relation
     return relation.mutate(**{name: relation[name].try_cast("timestamp") for name in columns})

@@ -65,7 +65,7 @@ def open_both(
 def check_opens(table: object) -> None:
     """Refuse a table that cannot be opened, for reasons that do not depend on rows.
 
-    It may be no table; files may be missing, unreadable, of several kinds, or lack a reader.
+    Either it is no table, or files are missing, unreadable, of several kinds, or have no reader.
 
     Raises:
         DataError: the table cannot be opened.

@@ -80,7 +80,7 @@ def _given(table: object) -> Any:
 
 
 def _date_format(table: Files, stated: Dialect) -> str:
-    """Return the stated format of dates, or instead of the usual one the format that fits best."""
+    """Return the stated format of dates, or one that clearly fits best if the usual is stated."""
     if stated.date_format != USUAL.date_format:
         return stated.date_format
     try:
@@ -151,14 +151,14 @@ def _lines(path: str, encoding: str) -> list[str]:
 
 
 def _numbers(lines: Sequence[str], delimiter: str, quote: str) -> dict[str, int]:
-    """Return {shape: fields} of numbers with marks; 25,0 and 37,0 have the shape 11,0."""
+    """Return {shape: number of fields} for numbers with marks; 25,0 has the shape 11,0."""
     _, *records = _records(lines, delimiter, quote, most=None) or [[]]
     shapes = Counter(field.translate(_SHAPE) for record in records for field in record)
     return {shape: rows for shape, rows in shapes.items() if _MARKED.fullmatch(shape)}
 
 
 def _decimals(numbers: Mapping[str, int]) -> tuple[int, int]:
-    """Return how many numbers have a decimal comma for certain, and how many a point."""
+    """Return how many numbers certainly have a decimal comma, and how many a decimal point."""
     commas, points = (
         sum(rows for shape, rows in numbers.items() if kind.fullmatch(shape))
         for kind in (_COMMA, _POINT)
