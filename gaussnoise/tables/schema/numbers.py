@@ -131,7 +131,7 @@ def as_unit(name: str, unit: object) -> float:
 def units_in(name: str, scale: float, unit: float) -> int:
     """Return ``scale / unit``: a scale of a budget that grows with a number, in that number's unit.
 
-    ``name`` is the number's name. ParameterError if the result is not an integer, or too large.
+    ``name`` is the number's name. Raise ParameterError if the result is no integer, or too large.
     """
     count = Fraction(repr(scale)) / Fraction(repr(unit))  # exact decimal values
     if count.denominator > 1 or count > _MOST_SCALE:
@@ -153,8 +153,8 @@ def unit_for(low: float, high: float) -> float:
 def clipped_base(value: object, attribute: "Attribute") -> Clipped:
     """Return the base (count, sum, squares) that ``value`` describes for a clipped number.
 
-    SchemaError if it describes none. The attribute's own base decides whether there are virtual
-    cells for squares.
+    Raise SchemaError if it describes none. The attribute's own base decides whether there are
+    virtual cells for squares.
     """
     low, high = attribute.ends
     kind = value.get("kind") if isinstance(value, Mapping) else value
@@ -383,7 +383,7 @@ def records_of(domain: Products) -> Products:
     """Return the same queries with records in place of the virtual cells for squares.
 
     A number with squares has one of 17 values, evenly spaced in its interval. Each of them is a
-    record, which the middle virtual cell is not. So a lower bound on noise that protects these
+    record, but the middle virtual cell is not. So a lower bound on noise that protects these
     records holds for noise that protects all records.
     """
 

@@ -79,7 +79,7 @@ def joined(rows: Mapping[str, int]) -> tuple[Spelt, ...]:
 def abbreviated(names: Iterable[str]) -> dict[str, str]:
     """Return {short form: word} for names like F and "empl." beside Female and employed.
 
-    A short form is one letter, or letters with a full stop, with which one word alone begins.
+    A short form is one letter, or letters with a full stop, and begins only one of the words.
     """
     bare = {name: _bare(name).removesuffix(".") for name in names}
     plain = {name: text for name, text in bare.items() if text.replace("-", "").isalpha()}
