@@ -98,7 +98,7 @@ class Layout:
 
     @cached_property
     def measured(self) -> tuple[tuple[Key, ...], ...]:
-        """For each group of attributes, the measurements in its file, as pairs (T, exact).
+        """The measurements in the file of each group of attributes, as pairs (T, exact).
 
         T is an attribute set: its residual is measured with noise, or its exact public table is
         stored if ``exact``. A measurement that several groups need is made by the first of these

@@ -58,7 +58,7 @@ def row_heads(matrix: Matrix, commits: Commits) -> dict[str, str | None]:
 def rows_counted(matrix: Matrix, most: int, commits: Commits, heads: Mapping[str, str]) -> int:
     """Return the sum of all counts in the residual's table, from the files of :func:`answer_rows`.
 
-    ``heads`` has the sha256 of each file's head when it was committed; OutputError if a file
+    ``heads`` has the sha256 of each file's head when it was committed. Raise OutputError if a file
     changed.
     """
     found = 0

@@ -43,7 +43,7 @@ COMMITTED = "part int, name string, digest string"  # columns of a task's report
 def check_spark(table: object) -> "DataFrame":
     """Return the table, after checking that it is a Spark dataframe with rows that never change.
 
-    ParameterError for other objects, for Spark Connect, and for dataframes with random values.
+    Raise ParameterError for other objects, Spark Connect, and dataframes with random values.
     """
     frame = native_frame(table)
     if not (isinstance(frame, nw.LazyFrame) and hasattr(table, "mapInArrow")):
@@ -267,7 +267,7 @@ def _counted_in_pieces(placing: Placing, S: Subset, starts: Counts, batches: Bat
 
 
 def _cells(placing: Placing, S: Subset, rows: "pa.Table") -> tuple[Counts, Counts, Counts]:
-    """Return the cells of the table of S with these rows, and the low and high digits of counts."""
+    """Return the cells of S's table in which these rows are, and low and high digits of counts."""
     columns = {name: rows[name].to_numpy() for name in rows.column_names}
     sums = {name: columns[name] for name in placing.sums_of(S)}
     codes = [columns[f"c{i}"] for i in S]
