@@ -68,7 +68,7 @@ def independent_deviations(plan: "Plan") -> Array:
 
 
 def _deviations_of_blocks(plan: "Plan", blocks: Sequence[Block]) -> NDArray[np.float64]:
-    """Return each entry's deviation if counts and each number's sums have separate budgets."""
+    """Return the entries' deviations with independent noise and separate budgets of the blocks."""
     totals = np.zeros(len(plan.domain.terms))
     numbers = {block.number for block in blocks}
     for block in blocks:

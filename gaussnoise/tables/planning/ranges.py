@@ -31,7 +31,7 @@ class FoundRange:
         number: the noisy count of values that are numbers; 0 if both bounds are public.
         rho: the ρ that was spent.
         draws: an upper bound on the number of noisy counts that were drawn.
-        wrong: a bound on the probability that the range is too narrow, or another check of it errs.
+        wrong: the probability that the range is too narrow, or that another check of it errs.
         least: the public lower bound of all numbers, or zero if that is assumed; None if there is
             no such bound, or both bounds are public.
         most: the public upper bound of all numbers, likewise.

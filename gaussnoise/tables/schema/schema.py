@@ -281,7 +281,7 @@ class Attribute:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The two values of a number to sum that are counted in a single virtual cell.
+        """The two values of a number to sum that are each counted in a single virtual cell.
 
         The first virtual cell is for the lower one, the last for the upper one.
         """
