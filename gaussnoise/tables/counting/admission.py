@@ -1,6 +1,6 @@
 """A rule that decides which persons may be counted, given earlier tables that counted them.
 
-Persons are known by keyed hashes only, which are the same in all engines.
+Persons are identified only by keyed hashes of their names, which are the same in all engines.
 """
 
 import abc
@@ -19,17 +19,17 @@ KEY_BYTES = 64  # one block of SHA-256, which Spark has too
 class AbstractAdmission(abc.ABC):
     """A rule that decides which persons' rows may be counted in a table.
 
-    It knows persons by keyed hashes of their names only.
+    It identifies persons only by keyed hashes of their names.
     """
 
     @property
     @abc.abstractmethod
     def key(self) -> bytes:
-        """The secret key for the hashes of persons' names; :data:`KEY_BYTES` bytes."""
+        """The secret key for the hashes of persons' names, of :data:`KEY_BYTES` bytes."""
 
     @abc.abstractmethod
     def check_kind(self, kind: str) -> None:
-        """Refuse a column of persons whose names are of another type than in earlier tables.
+        """Refuse a column of persons whose kind of values differs from that in earlier tables.
 
         Raises:
             DataError: the type of their names differs: see
@@ -38,7 +38,7 @@ class AbstractAdmission(abc.ABC):
 
     @abc.abstractmethod
     def admitted(self, digests: Digests) -> NDArray[np.bool_]:
-        """Return which persons may be counted, as one truth value for each.
+        """Return one truth value for each person: whether the person may be counted.
 
         ``digests`` are the hashes (:func:`digests_of`) of distinct persons with valid rows.
         """

@@ -1,4 +1,4 @@
-"""The rows of the persons who may be counted by a rule (an admission), in any engine."""
+"""Selection of the rows of those persons whom an admission rule accepts, in any engine."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

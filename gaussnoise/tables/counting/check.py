@@ -44,12 +44,12 @@ def check_rows(
     """Return which rows a release would leave out, and which values it would change.
 
     Rows are read and judged by the functions that releases use. The table is read once for all
-    rows, once more if there are persons, and once for each column with values outside the schema.
+    rows, once more if a column names persons, and once for each column with values that do not fit.
 
     Raises:
         DataError: a column is missing, or of a type that cannot hold the attribute, as for a
             release with ``on_outside="drop"``; or the table changed meanwhile.
-        ParameterError: persons in an engine that has no windows.
+        ParameterError: ``limit`` is given, and the table's engine has no window functions.
     """
     before = state_of(table)
     read = [*attributes, *([] if weight is None else [weight_column(weight)])]
@@ -99,7 +99,7 @@ def check_rows(
 def _totals(
     rows: Batches[AnyRows], read: Sequence[Attribute], rules: Sequence[Excluded], intervals: int
 ) -> Counter[str]:
-    """Return numbers of rows by name, like {"rows": all rows, "left": rows that do not fit}."""
+    """Return {reason: rows}, with "rows" for all rows, and "left" for those that do not fit."""
     totals: Counter[str] = Counter()
     boundless = [(k, cell) for k, a in enumerate(read) for cell in open_bins(a.edges)]
     for own in rows:
@@ -115,7 +115,7 @@ def _totals(
 
 
 def _in_open_bins(read: Sequence[Attribute], rows: Counter[str]) -> Iterator[FailureCase]:
-    """Yield, for each bin of dates with an infinite edge, how many rows are in it."""
+    """Yield the number of rows in each bin of dates that has an infinite edge."""
     for k, attribute in enumerate(read):
         for cell, name in open_bins(attribute.edges).items():
             if n := rows[f"c{k}:{cell}"]:

@@ -24,7 +24,7 @@ class FailureCase:
             "outside the edges", "unreadable", "outside the interval", "in the first bin", "in the
             last bin", "no person", or an impossible combination.
         rows: the number of rows; a row may fail for several reasons.
-        examples: the most frequent of the first 1000 distinct values that failed so, as text.
+        examples: the most frequent of the first 1000 distinct values that failed for this reason.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
@@ -93,7 +93,7 @@ class CheckResult:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings that the table, the schema or the date format may be another than was meant."""
+        """Warnings that the table, the schema or the date format is probably wrong."""
         return (*_wrong_table_warnings(self), *_many_odd_warnings(self), *_unread_dates(self))
 
     def as_dict(self) -> dict[str, Any]:
@@ -211,7 +211,7 @@ def _reasons(reasons: Counter[str]) -> str:
 
 
 def _unread_dates(found: CheckResult) -> Iterator[str]:
-    """Yield a hint for each column with dates in a format that was not read as dates."""
+    """Yield a hint for each column of dates whose format differs from the expected one."""
     for case in [*found.failure_cases, *found.caught]:
         if case.reason == "not a date":
             texts = {text[1:-1]: 1 for text in case.examples}  # without their quotes
@@ -220,7 +220,7 @@ def _unread_dates(found: CheckResult) -> Iterator[str]:
 
 
 def _listed(cases: Sequence[FailureCase], of: int = 0) -> Iterator[str]:
-    """Yield one line for each case: column, reason, rows, their share of ``of``, and examples."""
+    """Yield a line for each case: column, reason, rows, their share of ``of`` rows, examples."""
     rows = [
         (
             printable(case.column),

@@ -89,20 +89,20 @@ def count_marginals(
             hold anything, and other engines are refused only for the types they declare. The
             exceptions are bytes that are no CSV, and the caller's own queries and functions where
             they fail on some row.
-        limit: the limit on the rows of each person; if rows are dropped, on rows that fit.
+        limit: the limit on the rows of each person; with "drop", on the rows of a person that fit.
         weight: the weights of rows; a row without a weight is treated like a row with a value
-            outside.
+            outside the schema.
         unit: the number of units in a record, a power of two; :func:`unit_of` if omitted.
         impossible: combinations that cannot occur in a row, with indices in ``attributes``: such a
-            row is treated like a row with a value outside.
+            row is treated like a row with a value outside the schema.
 
     Yields:
         Each subset with its counts, of shape (sizes of its attributes...).
 
     Raises:
-        DataError: a missing column, wrong type, null, NaN or value outside the schema; names the
-            column, no value. All are raised before the first marginal, except that the table
-            changed between two passes.
+        DataError: a missing column, wrong type, null, NaN or value outside the schema; the message
+            names the column and no value. Except for a table that changed between two passes, all
+            errors are raised before the first marginal.
     """
     sizes = [a.size for a in attributes]
     before = state_of(table)
@@ -172,7 +172,7 @@ def passes(
 ) -> Iterator[dict[Subset, list[Subset]]]:
     """Yield parts of ``groups`` that fit into memory, one for each pass over the rows.
 
-    The first batch also has one table for each attribute that is in none of its groups, so that
+    The first part also has one table for each attribute that is in none of its groups, so that
     all attributes are checked in the first pass.
     """
     left = list(groups)
@@ -193,13 +193,13 @@ _NO_SUMS: Mapping[str, NDArray[np.int64]] = {}
 
 @dataclass(frozen=True)
 class Placing:
-    """The rule for what a coded record adds to the cells of a table.
+    """The rule by which a coded record adds amounts to the cells of a table.
 
     Attributes:
         attributes: the attributes of the codes.
         weight: the weight of rows, if they have one.
         unit: the number of integer units that one record adds.
-        joint: the sets of summed numbers that some table has together.
+        joint: the sets of summed numbers that occur together in some table.
     """
 
     attributes: Sequence[Attribute]
@@ -248,7 +248,7 @@ class Placing:
         counts: NDArray | int,
         sums: Mapping[str, NDArray[np.int64]],
     ) -> Iterator[tuple[Counts, Counts]]:
-        """Yield pairs (indices of cells, amounts to add), flat in the table of the attributes S.
+        """Yield pairs (indices in the flat table of the attributes S, amounts to add there).
 
         ``codes`` has one array for each attribute of S, and ``counts`` says how many records have
         these codes. A cell may occur several times. Code 0 means the cell of the catch-all category
@@ -266,9 +266,9 @@ class Placing:
     def high(
         self, S: Subset, codes: Sequence[NDArray], sums: Mapping[str, NDArray[np.int64]]
     ) -> Iterator[tuple[Counts, Counts]]:
-        """Yield the same pairs as :meth:`cells`, for the high binary digits of numbers with a unit.
+        """Yield pairs as :meth:`cells` does, for the high binary digits of numbers with a unit.
 
-        Amounts are in units of LOW.
+        Amounts are multiples of LOW.
         """
         cell, steps, numbers = self._located(S, codes, sums)
         for i, step in zip(numbers, steps, strict=True):
@@ -279,7 +279,7 @@ class Placing:
     def _located(
         self, S: Subset, codes: Sequence[NDArray], sums: Mapping[str, NDArray[np.int64]]
     ) -> tuple[Counts, list[Counts], Subset]:
-        """Return cells (flat), steps to each number's next virtual cell, and the numbers in S."""
+        """Return cells' indices, steps to each number's next virtual cell, and the numbers in S."""
         rows = len(codes[0]) if codes else len(next(iter(sums.values())))
         cell, steps = np.zeros(rows, dtype=np.int64), list[Counts]()
         for i, code in zip(S, codes, strict=True):
@@ -357,7 +357,7 @@ def number_of_rows(
     read: Sequence[Attribute] = (),
     impossible: Sequence[Excluded] = (),
 ) -> int:
-    """Return how many rows are counted within a limit on rows per person, or without one.
+    """Return the number of counted rows, with a limit on the rows of each person or without one.
 
     Without a limit, all rows of the table are counted.
     """
@@ -428,7 +428,7 @@ def _tally_groups(coded: Lazy, new: _NewTables, groups: Sequence[Subset]) -> _Ta
 def _tally_partitions(
     coded: "dask.dataframe.DataFrame", new: _NewTables, groups: Sequence[Subset]
 ) -> _Tables:
-    """Return the tables of attribute sets; pandas groups each partition of a dask dataframe."""
+    """Return the tables of attribute sets, counted by pandas in each partition of the frame."""
     from dask.base import compute
 
     # dask's own groups take longer to plan than to count

@@ -36,7 +36,7 @@ def count_values(
     Args:
         table: as for :func:`gaussnoise.tables.counting.count.count_marginals`, but of other engines
             only duckdb, polars and dask.
-        column: of text or of integers, in a table whose engine declares types. In pandas and dask,
+        column: a column of text or integers, whose type the engine declares. In pandas and dask,
             where the type of a column may depend on its rows, it may have any type: 1, 1.0 and "1"
             are one value there, and numbers from 2**53 on are ignored.
         most: the largest number of distinct values.
@@ -47,7 +47,7 @@ def count_values(
         {value: number of rows}.
 
     Raises:
-        DataError: no such column, another type or engine, or more distinct values.
+        DataError: the column is missing; its type or engine is another; it has too many values.
     """
     person_type = {} if limit is None else {limit.column: nw.Int64()}
     source = opened(table, {column: nw.String()} | person_type, limit and limit.column)
@@ -113,7 +113,7 @@ def _polars(frame: "pl.LazyFrame", column: str, words: bool, most: int) -> dict[
 
 
 def _labels(source: Opened, column: str, own: Column) -> tuple[list[Label], Integers]:
-    """Return a column's distinct texts and integers, and each row's index among them, or −1."""
+    """Return a column's distinct texts and integers, and each row's index among them (or −1)."""
     form = source.form(column)
     index, known = distinct(own, form)
     if is_wide(source.types[column]):
@@ -127,7 +127,7 @@ def _labels(source: Opened, column: str, own: Column) -> tuple[list[Label], Inte
 
 
 def _of_persons(source: Opened, column: str, limit: PersonLimit) -> dict[Label, int]:
-    """Return {value: number of rows}, where at most some rows of each person are counted."""
+    """Return {value: number of rows}, where ``limit`` holds for the rows of each person."""
     values, persons = map(joined, zip(*batches(source, [], [column, limit.column]), strict=True))
     labels, codes = _labels(source, column, values)
     people = people_of(persons, source.form(limit.column))

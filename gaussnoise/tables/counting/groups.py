@@ -1,6 +1,6 @@
-"""Which tables are counted together: few unions of attribute sets that contain all tables.
+"""Groups of tables that are counted together: few unions of attribute sets contain all tables.
 
-For tables of few attributes each, the work grows in proportion to their number.
+If each table has few attributes, the work grows in proportion to the number of tables.
 """
 
 import itertools
@@ -59,7 +59,7 @@ _Near = list[tuple[Subset, int]]  # some attributes, and bits of the one that su
 
 
 class _Ungrouped:
-    """The attribute sets in no group yet; each is found by any part that lacks one attribute."""
+    """The attribute sets in no group yet, indexed by their parts that lack one attribute."""
 
     def __init__(self, subsets: Iterable[Subset]) -> None:
         self._left = dict.fromkeys(subsets)
@@ -83,11 +83,11 @@ class _Ungrouped:
         return S
 
     def next(self) -> Iterator[Subset]:
-        """Yield the largest attribute sets that are in no group yet, some of them at most."""
+        """Yield some of the attribute sets that are in no group yet, the largest first."""
         return itertools.islice(self._left, _NEXT)
 
     def near(self, group: Subset | list[int]) -> _Near:
-        """Return pairs (part of the group, bits of the attributes i for which part + i is here)."""
+        """Return pairs (part T of the group, bits of the i for which T + i is in no group yet)."""
         found: _Near = []
         for size, own in self._others.items():
             if math.comb(len(group), size) <= len(own):
@@ -108,7 +108,7 @@ def _bits(attributes: Iterable[int]) -> int:
 
 
 def _within(near: _Near, group: int) -> dict[Subset, None]:
-    """Return the attribute sets in ``near`` that lie in ``group``, the bits of attributes."""
+    """Return the attribute sets in ``near`` whose attributes are all in the bits of ``group``."""
     found: dict[Subset, None] = {}
     for T, bits in near:
         inside = bits & group
@@ -122,7 +122,7 @@ def _within(near: _Near, group: int) -> dict[Subset, None]:
 def _attribute_to_add(
     near: _Near, group: Iterable[int], alike: Sequence[tuple[float, int]], room: float
 ) -> int | None:
-    """Return the attribute by which a group contains many more sets; None if there is none."""
+    """Return an attribute with which a group contains many more sets; None if there is none."""
     lacked = 0
     for _, bits in near:
         lacked |= bits

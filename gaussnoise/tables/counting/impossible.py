@@ -25,7 +25,7 @@ class Excluded:
 
     Attributes:
         text: the rule in words.
-        codes: pairs of a column index and codes; all pairs together cannot occur.
+        codes: pairs (index of a column, codes); no row has one of these codes in every column.
     """
 
     text: str
@@ -51,7 +51,7 @@ def excluded(schema: Schema, used: Sequence[int]) -> tuple[Excluded, ...]:
 
 
 def _codes(schema: Schema, name: str, labels: Sequence[object]) -> tuple[int, ...]:
-    """Return the codes of labels: 1 + each cell's index; and 0 if the catch-all is among them."""
+    """Return the codes of labels: 1 + the index of the cell, and also 0 for the catch-all."""
     attribute = schema.attributes[schema.names.index(name)]
     cells = [attribute.labels.index(label) for label in labels]
     rest = [0] if attribute.other is not None and attribute.size - 1 in cells else []

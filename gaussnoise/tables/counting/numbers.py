@@ -1,19 +1,19 @@
 """Sums of clipped numbers, of their products and of weights, in exact integers.
 
-A record adds m integer units to each table in all. A clipped number is stored as a of m steps
-between its bounds (:mod:`gaussnoise.tables.reading.steps`). A record adds ``m − a`` to the first
+A record adds m integer units in all to each table. A clipped number is stored as ``a`` of m steps
+above its lower bound (:mod:`gaussnoise.tables.reading.steps`). A record adds ``m − a`` to the first
 virtual cell and ``a`` to the last. With squares, it adds ``m − 2a + q``, ``2(a − q)`` and ``q`` to
 the three virtual cells, where q = ⌊a²/m⌋. None of these is negative: q <= a, and q >= 2a − m, which
 is an integer and at most a²/m. With a weight of ``w <= m`` units, it adds ``w − ⌊(w a)/m + ½⌋`` and
 ``⌊(w a)/m + ½⌋``.
 
 If tables have several numbers, the M units of a record (m, or its weight) are put in a row, sorted
-by their cells of the earlier numbers. Of the first C units, ⌊C W/M + ½⌋ get the last cell of the
-next number, if W of all units do. So every unit is in one cell of each number: a record adds a
-convex combination of products of virtual cells, the same in all tables, and what it adds to one
-number is unchanged. The error in the product of two numbers is half a unit if one of them is the
-first, and else as many units as the numbers before both have cells together; with squares, up to
-twice as much. No integer is larger than m².
+by their cells of the earlier numbers. If W of all M units belong in the last cell of the next
+number, then ⌊C W/M + ½⌋ of the first C units get that cell. So every unit is in one cell of each
+number: a record adds a convex combination of products of virtual cells, the same in all tables, and
+its amounts for one number alone are unchanged. The error in the product of two numbers is half a
+unit if one of them is the first. Otherwise it is as many units as there are products of cells of
+the numbers before both; with squares, up to twice as many. No integer is larger than m².
 
 A number with a unit is an integer v >= 0 of any size below 2⁵². A record adds ``m − v`` to the
 first virtual cell and v to the last, so that the first may be negative. Low and high binary digits
@@ -43,12 +43,12 @@ WEIGHT, WITHOUT = "w", "z"  # names of columns: the weight, and 1 for a row with
 
 
 def weight_column(weight: Weight) -> Attribute:
-    """Return an attribute to read the column of weights by, clipped to [0, largest]."""
+    """Return an attribute that reads the column of weights, clipped to [0, largest weight]."""
     return Attribute(weight.column, clip=(0.0, weight.most))
 
 
 def sum_names(attributes: Sequence[Attribute], weight: Weight | None) -> list[str]:
-    """Return the names of columns with amounts that are summed over records, beside their number.
+    """Return the names of the columns whose amounts are summed over records.
 
     For the attribute i: a{i} are steps of a number, q{i} squares, h{i} high digits of a number with
     a unit. With weights, there are two more columns.
@@ -60,7 +60,7 @@ def sum_names(attributes: Sequence[Attribute], weight: Weight | None) -> list[st
 
 
 def has_squares(attribute: Attribute) -> bool:
-    """Return whether squares of a clipped number are summed, with three virtual cells."""
+    """Return whether the attribute is a clipped number whose squares are summed."""
     return virtual_cells(attribute) > 2
 
 
@@ -102,7 +102,7 @@ def keys_and_sums(
 
 
 def _steps_above(code: Any, unit: int) -> Any:
-    """Return a number's steps above its lower bound, of ``unit`` steps, from its code."""
+    """Return how many of ``unit`` steps a number with this code is above its lower bound."""
     steps = _when(code > 0, code - 1, 0)
     return steps if unit == STEPS else (steps * unit + STEPS // 2) // STEPS
 
@@ -186,7 +186,7 @@ class Joint:
         return max((math.prod(self._shape(J)) for J in joined_numbers(self.sets)), default=1)
 
     def _of(self, numbers: Collection[int]) -> int | None:
-        """Return the index of a set with all of these numbers; None for a single number."""
+        """Return the index of a set that has all of these numbers; None for a single number."""
         found = (j for j, J in enumerate(self.sets) if len(numbers) > 1 and set(numbers) <= set(J))
         return next(found, None)
 
@@ -199,12 +199,12 @@ class Joint:
         unit: int,
         held: Callable[[int, list[Any]], list[Any]] = lambda _, ends: ends,
     ) -> dict[str, Any]:
-        """Return {name of :meth:`names`: column of units}, as integers.
+        """Return {name: column of integer units} for the names that :meth:`names` returns.
 
         Args:
             sums: the columns of :func:`sum_names`.
             unit: the number of units in a record without weights.
-            held: stores intermediate columns (of the number with this index) before they are used.
+            held: a function that stores intermediate columns of the number with this index.
         """
         mass, found = sums.get(WEIGHT, unit), dict[str, Any]()
         for joined in joined_numbers(self.sets):
@@ -224,7 +224,7 @@ class Joint:
     def spread(
         self, numbers: Subset, mass: Integers, sums: Mapping[str, Integers]
     ) -> Iterator[tuple[tuple[int, ...], Integers]]:
-        """Yield (virtual cell of each number, units that records add to it) for all such cells.
+        """Yield (a virtual cell of each number, units that records add), for all such combinations.
 
         ``numbers``: the numbers of a table. ``mass``: the units of each record or group of records.
         ``sums``: the columns of :func:`sum_names` and :meth:`names`.
@@ -243,7 +243,7 @@ class Joint:
 
 
 def _divided(ends: Sequence[Any], shares: Sequence[Any]) -> list[Any]:
-    """Return the units in cells 0 to c, for each c, after one more number divides each cell."""
+    """Return the running totals of units over cells, after one more number splits each cell."""
     # ends: units in cells 0 to c; shares: units in the number's k-th virtual cell or later
     # for each k: how many units, out of those in cells 0 to c, are in the k-th cell or later ones
     later = [list(ends)]
@@ -287,8 +287,8 @@ def joined(low: Integers, high: Integers) -> NDArray[Any]:
 def spread_over(mass: Integers, a: Integers, q: Integers | None) -> list[Integers]:
     """Return the units that records add to each virtual cell of one clipped number.
 
-    ``mass`` has all units of a record, ``a`` the units for its steps, and ``q`` the units for
-    squares, or None.
+    ``mass``: all units of each record. ``a``: the units for its steps. ``q``: the units for its
+    square, or None.
     """
     if q is None:
         return [mass - a, a]

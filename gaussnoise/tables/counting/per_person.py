@@ -1,10 +1,10 @@
 """One record of each person in each group of rows, in place of the person's rows.
 
-A group is a combination of the attributes that are no clipped numbers. The clipped number of a
-record is computed from the person's rows in the group, in exact integers. It is the mean of their
-steps (:mod:`gaussnoise.tables.reading.steps`), rounded, the largest, their sum up to the upper
-bound, or the number of rows. So a record depends on the rows of its person alone, and neither on
-their order nor on the engine.
+A group is a combination of values of all attributes that are not clipped numbers. The clipped
+number of a record is computed from the person's rows in the group, in exact integers. It is the
+rounded mean of their steps (:mod:`gaussnoise.tables.reading.steps`), the largest, their sum up to
+the upper bound, or the number of rows. So a record depends on the rows of its person alone, and
+neither on their order nor on the engine.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,8 +29,8 @@ def reduced_arrays(
 ) -> tuple[list[NDArray], People]:
     """Return one record for each person and group, as columns, and the person of each record.
 
-    A group has equal codes in all columns that are not in ``reduced``. All given rows must have a
-    person.
+    The rows of a group have equal codes in all columns that are not in ``reduced``. All given rows
+    must have a person.
     """
     keys = [people.index, *(codes for k, codes in enumerate(columns) if k not in reduced)]
     order = np.lexsort(keys)

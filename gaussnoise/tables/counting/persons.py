@@ -1,4 +1,4 @@
-"""At most k rows of each person, chosen at random, and by that person's rows alone.
+"""Random choice of at most k rows of each person, which does not depend on other persons' rows.
 
 Rows are put in a random order, by a keyed hash of the person, the cells, and a running number among
 the rows of the person with the same cells, which are indistinguishable. The first k rows of each
@@ -65,7 +65,7 @@ class PersonLimit:
 
 
 def limited_arrays(columns: Sequence[NDArray], people: People, limit: PersonLimit) -> list[NDArray]:
-    """Return the rows that are counted, as columns, where a limit holds for each person.
+    """Return the columns of the counted rows, as many of each person as ``limit`` allows.
 
     All given rows must have a person.
     """
@@ -116,7 +116,7 @@ def _first_rows(
 
 
 def _since(begins: NDArray[np.bool_]) -> Integers:
-    """Return each index minus the nearest index, at it or before it, where ``begins`` is true."""
+    """Return for each index how far before it the last true value of ``begins`` is."""
     positions = np.arange(len(begins))
     return positions - np.maximum.accumulate(np.where(begins, positions, 0))
 
@@ -129,7 +129,7 @@ def _words(column: NDArray) -> Words:
 
 
 def _person_words(people: People, wanted: Integers, key: bytes) -> Words:
-    """Return a keyed hash of 64 bits for each person in ``wanted``, at the person's index."""
+    """Return an array with a keyed 64-bit hash at the index of each person in ``wanted``."""
     words = np.zeros(int(people.index.max()) + 1, dtype=np.uint64)
     digests = [
         hashlib.blake2b(name, digest_size=8, key=key).digest() for name in people.names(wanted)
@@ -151,7 +151,7 @@ def _mixed(words: Words) -> Words:
 
 
 def limited_spark(frame: "DataFrame", limit: PersonLimit) -> "DataFrame":
-    """Return the rows of a Spark dataframe that are counted, where a limit holds per person.
+    """Return the counted rows of a Spark dataframe: ``limit`` holds for each person.
 
     ``frame`` has the codes and the person of each row.
     """
@@ -176,7 +176,7 @@ def limited_spark(frame: "DataFrame", limit: PersonLimit) -> "DataFrame":
 def limited_dask(
     frame: "dask.dataframe.DataFrame", limit: PersonLimit
 ) -> "dask.dataframe.DataFrame":
-    """Return the rows of a dask dataframe that are counted, where a limit holds per person.
+    """Return the counted rows of a dask dataframe: ``limit`` holds for each person.
 
     Rows are first moved, so that all rows of a person are in one partition.
     """

@@ -34,7 +34,7 @@ class Rows(Protocol[Vector]):
 
     @property
     def without_person(self) -> Vector | None:
-        """For each row, whether it has no person; None if no column names persons."""
+        """One truth value per row: whether it has no person; None without a column of persons."""
         ...
 
     def but(self, marks: Sequence[Vector]) -> Self:
@@ -46,7 +46,7 @@ class Rows(Protocol[Vector]):
         ...
 
     def limited(self, limit: PersonLimit) -> Self:
-        """Return the rows, but of each person no more than the limit allows."""
+        """Return the rows, with at most as many of each person as the limit allows."""
         ...
 
 
@@ -115,7 +115,7 @@ class There:
 def coded_rows(
     source: Opened, attributes: Sequence[Attribute], person: str | None
 ) -> Batches[AnyRows]:
-    """Return all rows, coded, with the person of each, as :func:`code_rows` codes them.
+    """Return the codes of all rows, and the person of each row, as :func:`code_rows` does.
 
     A code is 1 + the index of a value's category or bin, or 0.
     """
@@ -144,7 +144,7 @@ def misfits(
 
 
 def outside_error(attribute: Attribute) -> DataError:
-    """Return the error for a row with a null, or a value that the attribute does not have."""
+    """Return the error for a row with a null, or with a value outside the attribute's values."""
     if attribute.unit is not None:
         return DataError(
             f"column {attribute.name!r}: expected only numbers from 0 up to 2^52 units of "
@@ -192,7 +192,7 @@ def code_table(
     Raises:
         DataError: a missing column or wrong type; an impossible row; with a limit, rows that have
             no cell or no person.
-        ParameterError: a limit in an engine that has no windows.
+        ParameterError: ``limit`` is given, and the engine has no window functions.
     """
     drop = on_outside == "drop"
     person = None if limit is None else limit.column

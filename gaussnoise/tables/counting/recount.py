@@ -46,9 +46,9 @@ class Recount:
     """The counts of a table's cells, to be compared with those of a release.
 
     Attributes:
-        counts: by indices in the attributes, in the units in which releases count. For a person
-            with too many records, the expected counts under a random choice.
-        crowded: the number of such persons.
+        counts: {indices of attributes: counts}, in the units in which releases count. For a person
+            with too many records, they are the expected counts under a random choice.
+        crowded: the number of persons with too many records.
         left_out: the number of rows that do not fit the schema.
     """
 
@@ -76,7 +76,7 @@ def recount(
     unit: int,
     impossible: Sequence[Excluded],
 ) -> Recount:
-    """Return the counts of all tables, found in plain Python, and rows that do not fit.
+    """Return the counts of all tables by plain Python, and the number of rows that do not fit.
 
     Arguments are as for :func:`~.count.count_marginals`.
 
@@ -155,7 +155,7 @@ def _rows(
 
 
 def _texts(table: object, source: Opened, names: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the fields of these columns for every record of the table's CSV files."""
+    """Yield the fields of the columns ``names`` for every record of the table's CSV files."""
     for path in table_files(table):
         plain = Plain(path, dialect_of(table))
         quoting = csv.QUOTE_MINIMAL if plain.quote else csv.QUOTE_NONE
@@ -194,7 +194,7 @@ def _fits(
 
 
 def _by_person(fit: Sequence[tuple[Record, Any]], limit: PersonLimit) -> dict[Any, list[Record]]:
-    """Return {person: rows, or one record for each group if numbers are taken per person}."""
+    """Return {person: records}: the rows, or one record for each group if ``limit.reduced``."""
     people: dict[Any, list[Record]] = {}
     for record, who in fit:
         people.setdefault(who, []).append(record)
@@ -254,7 +254,7 @@ def _cells(record: Record, S: Subset, way: _Settings) -> Iterator[tuple[Record, 
 def _divided(
     record: Record, joined: Subset, mass: int, way: _Settings
 ) -> list[tuple[tuple[int, ...], int]]:
-    """Return how ``mass`` units are divided among virtual cells: pairs (virtual cells, units)."""
+    """Return pairs (virtual cells, units) that divide ``mass`` units among virtual cells."""
     found: list[tuple[tuple[int, ...], int]] = [((), mass)]
     for i in joined:
         a = _parts(record[i], way.unit) if record[i] else 0
@@ -275,5 +275,5 @@ def _divided(
 
 
 def _parts(code: int, unit: int) -> int:
-    """Return how many of the ``unit`` steps of its interval a number is above the lower bound."""
+    """Return how many of ``unit`` steps a number with this code is above its lower bound."""
     return ((code - 1) * unit + STEPS // 2) // STEPS if unit != STEPS else code - 1

@@ -60,7 +60,7 @@ class Draft(NamedTuple):
     Attributes:
         attributes: the attributes of the columns that can be attributes.
         left_out: {name: why the column cannot be an attribute}, for the other columns.
-        reasons: {name: why it has these categories or bins}; also for those in ``instead``.
+        reasons: {name: why it has these categories or bins}; also for the columns in ``instead``.
         instead: {name: possible attribute of a column that was left out}.
         file: the dialect in which the table was read.
         rows: the number of rows.
@@ -274,7 +274,7 @@ def _attribute(name: str, column: Seen, as_written: Callable[[str], str]) -> tup
 
 
 def _with_short(spelt: dict[str, tuple[str, ...]], short: Mapping[str, str]) -> tuple[Spelt, ...]:
-    """Return spellings to which short forms, with their own spellings, were added."""
+    """Return categories and spellings, where short forms are spellings of their long forms."""
     for own in sorted(short):
         spelt[short[own]] = (*spelt.get(short[own], ()), own, *spelt.pop(own, ()))
     return tuple(sorted(spelt.items()))
@@ -322,7 +322,7 @@ def _quoted(text: str) -> str:
 
 
 def _shown(spelt: tuple[Spelt, ...]) -> str:
-    """Return text that shows the first groups of spellings that were joined into a category."""
+    """Return text that lists the first groups of spellings that were joined into a category."""
     shown = ["/".join(map(_quoted, (name, *own))) for name, own in spelt[:_MOST_GROUPS]]
     more = [f"{len(spelt) - len(shown)} more"] if len(spelt) > len(shown) else []
     return ", ".join(shown + more)

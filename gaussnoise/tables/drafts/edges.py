@@ -65,10 +65,10 @@ def round_ends(low: float, inner: list[float], most: float | None) -> list[float
 
 
 def calendar_edges(first: int, last: int) -> tuple[list[Edge], str, int]:
-    """Return edges of bins of dates, the name of their step (like "months"), and a number.
+    """Return edges of bins of dates, the name of their step (like "months"), and the most steps.
 
-    The number is the largest number of steps allowed. ``first`` and ``last`` are months, counted
-    from year 0. The first edge is -inf if it is before Python's calendar.
+    ``first`` and ``last`` are months, counted from year 0. The first edge is -inf if it is before
+    Python's calendar.
     """
     step = next(step for step in _CALENDAR if (last - first) // step <= _MOST_DATES)
     starts = range(first // step * step, last + 1, step)

@@ -24,7 +24,7 @@ _MOST_ROWS_EACH = 20  # most rows per person, on average, if the name is like an
 
 
 def _words(name: str) -> list[str]:
-    """Return the words of a name like ``patientID`` in lower case; [""] if none or too many."""
+    """Return the words of a name like ``patientID`` in lower case; [""] for none or too many."""
     found = re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name))
     return [word.lower() for word in found] if 0 < len(found) <= _MOST_WORDS else [""]
 

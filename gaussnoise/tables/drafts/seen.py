@@ -143,7 +143,7 @@ class Seen:
 
     @property
     def is_separated(self) -> bool:
-        """Whether most texts are numbers with marks of thousands or a decimal comma."""
+        """Whether most texts are numbers with thousands separators or a decimal comma."""
         return self.kind == "texts" and 2 * self._separated > self._held["texts"]
 
     @property
@@ -207,7 +207,7 @@ class Seen:
 
     @property
     def _is_free_text(self) -> bool:
-        """Whether the column is free text, which further values cannot change."""
+        """Whether the column is certainly free text, independent of the values that follow."""
         return self.words.many and len(self.texts) > _FEW_TEXTS and not self._is_naming
 
     def _few_texts(self, kind: Kind) -> bool:
@@ -266,7 +266,7 @@ class Seen:
 
     @property
     def _may_name(self) -> bool:
-        """Whether the values may identify persons, by the column's name or as whole numbers."""
+        """Whether values may identify persons: the column is named so, or holds whole numbers."""
         return self._named or (self.whole and not self.months)
 
     def _name(self, value: Hashable, rows: int) -> None:

@@ -24,7 +24,7 @@ NOISE = "noise.npz"  # the optimal noise with its proof, if verifying it is fast
 def planned_again(directory: str | os.PathLike[str]) -> "Plan":
     """Return the plan of a release on disk, computed again from the stored arguments of the plan.
 
-    It is not checked that the release was made with an equal plan.
+    Whether the release was made with an equal plan is not checked.
     """
     folder = Path(directory)
     try:
@@ -37,7 +37,7 @@ def planned_again(directory: str | os.PathLike[str]) -> "Plan":
 
 
 def _hint(folder: Path) -> str:
-    """Return a hint for an error: what this folder, which holds no release, seems to be."""
+    """Return a hint, for an error, on the probable content of a folder that holds no release."""
     if (folder / "stream.json").exists():
         return f"; hint: it is a stream: gaussnoise report {folder}, or gn.streams.Stream.open"
     if not folder.exists():

@@ -61,14 +61,14 @@ class Kind:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Budgets:
-    """Error against budget, as found by :func:`budgets`.
+    """The errors of tables and the risk of one person at several budgets, from :func:`budgets`.
 
     One optimum serves all budgets, since standard deviations are proportional to 1/√ρ.
 
     Attributes:
-        plan: the optimum, at ρ = 1.
+        plan: the plan of least error at ρ = 1.
         rhos: the budgets to show.
-        delta: the δ of every (ε, δ); also the probability that a belief is larger than shown.
+        delta: the δ of every (ε, δ), and the probability that a belief is larger than shown.
         least: the ρ at which every 95 % interval has a half-width of one row at most. For w rows, ρ
             is ``least / w²``. It is 0 if no noise is needed.
 
@@ -117,8 +117,8 @@ class Budgets:
 
         The test has a false positive rate of 5 %.
 
-        The value holds for the noise that is really drawn, since the total variation distance
-        between this noise and the rounded Gaussian is added.
+        The value holds for the drawn noise: the total variation distance between this noise and the
+        rounded Gaussian is added.
         """
         far = self._distance
         gaussian = float(most_power(zCDP(rho), FALSE_ALARMS))
@@ -323,11 +323,11 @@ def budgets(
     weights: Sequence[float] | None = None,
     rows_per_person: int = 1,
 ) -> Budgets:
-    """Show what every budget means for a workload, before one is chosen and without any data.
+    """Return the errors and risks of several budgets for a workload, without any data.
 
-    For every ρ, it gives the error of the tables, the ε that ρ implies, an attacker's largest
+    For every ρ, the result has the error of the tables, the ε that ρ implies, an attacker's largest
     belief that one row (or person) was in the data, and the power of the best test of this. For
-    some errors, it gives the ρ that they cost.
+    some errors, it has the ρ that they cost.
 
     Args:
         schema: the public attributes.

@@ -1,4 +1,4 @@
-"""The function from a schema and a workload to the plan with the least noise, without any data."""
+"""The function :func:`plan`, which finds the plan with the least noise, without any data."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -149,8 +149,8 @@ def plan(
             ``on_outside`` of :meth:`Plan.release`. With "replace", one person is replaced by
             another, who may have more or fewer of these rows. So the number of rows is private
             there too.
-        per_person: the function that makes one number of all numbers of a person, for means over
-            persons instead of rows: "mean", "sum", "max", or "count" (the number of the person's
+        per_person: the function that computes one number from all of a person's numbers, for means
+            over persons, not rows: "mean", "sum", "max", or "count" (the number of the person's
             rows that have a number); or {clipped number: function}. A group is a combination of
             values of all attributes in tables that are not clipped numbers. A person has one record
             in each group with rows of this person, in at most ``rows_per_person`` groups. Numbers
@@ -290,7 +290,7 @@ def plan(
 
 
 def _check_continual(asked: Request) -> None:
-    """Raise ParameterError for arguments of :func:`plan` that streams of releases do not have."""
+    """Raise ParameterError for arguments of :func:`plan` that plans of streams do not accept."""
     used = [asked.schema.attributes[i] for i in asked.used]
     if asked.public:
         raise ParameterError("plan: public attributes are for one release, not for a stream")
@@ -310,7 +310,7 @@ def _check_continual(asked: Request) -> None:
 
 
 def _least_budget(asked: Request, noise: OptimalNoise) -> zCDP:
-    """Return the least ρ at which this noise, in the right scale, meets all targets of accuracy."""
+    """Return the least ρ at which this noise, scaled to cost ρ, meets all targets of accuracy."""
     covariance, goals = covariance_in_cells(noise, asked.domain), asked.targets or ()
     if asked.person is not None and asked.neighbors == "replace":
         covariance = with_number(covariance)
@@ -329,7 +329,7 @@ def _least_budget(asked: Request, noise: OptimalNoise) -> zCDP:
 
 
 def _meeting_targets(plan: Plan) -> Plan:
-    """Return the plan with a budget for which the noise that is drawn meets all targets."""
+    """Return the plan, with its budget raised until the drawn noise meets all targets."""
     # where squares are summed, large noise is drawn a little larger than it was planned
     while (ratio := plan.target_ratio) > 1 + _ROUNDING:
         plan = plan.with_budget(zCDP(plan.rho * ratio**2 * (1 + _ROUNDING)))
@@ -337,7 +337,7 @@ def _meeting_targets(plan: Plan) -> Plan:
 
 
 def _check_cells(domain: AbstractTables) -> None:
-    """Raise DomainTooLargeError if the tables have too many cells; nothing is computed before."""
+    """Raise DomainTooLargeError if the tables have too many cells, before anything is computed."""
     cells = domain.tables.dim
     if cells > _MOST_CELLS:
         raise DomainTooLargeError(

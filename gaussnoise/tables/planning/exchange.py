@@ -63,9 +63,9 @@ def with_number(covariance: TableCovariance) -> TableCovariance:
 def least_error(noise: OptimalNoise, covariance: TableCovariance) -> float:
     """Return a lower bound on the error of any Gaussian noise under replacement of persons.
 
-    It is at unit sensitivity. Such noise protects both a replaced row and an added or removed row.
-    For counts, symmetry makes the residuals and the number of rows independent, so that at p = 2
-    their variances add up.
+    The bound is for unit sensitivity. Such noise protects both a replaced row and an added or
+    removed row. For counts, symmetry makes the residuals and the number of rows independent, so
+    that at p = 2 their variances add up.
     """
     if not noise.gamma:
         return covariance.error(noise.p)  # the queries are about the number of rows only

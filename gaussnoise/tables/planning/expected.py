@@ -1,4 +1,4 @@
-"""Tables whose cells would be smaller than their noise, for about how many rows are expected.
+"""The expected numbers of rows in the cells of tables, compared with the noise of the cells.
 
 A plan has no data. The number of rows is public knowledge, or a guess of the owner.
 """
@@ -35,9 +35,9 @@ class ExpectedCells:
 
     Attributes:
         name: the requested table, as plans name it.
-        cells: the number of its cells, without those of numbers to be summed. Groups of categories,
-            such as the states of counties, or bins that do not overlap, are cells.
-        mean: the expected number of rows of a cell, if all categories are as frequent.
+        cells: the number of its cells; numbers to be summed add none. Groups of categories, such as
+            the states of counties, or bins that do not overlap, are cells.
+        mean: the expected number of rows of a cell, if all categories are equally frequent.
         half_width: half the length of the 95 % interval of a cell's count; the root mean square if
             cells differ.
     """
@@ -85,7 +85,7 @@ def expected_cells(plan: "Plan", rows: float) -> list[ExpectedCells]:
 
 
 class _Cells(NamedTuple):
-    """The queries that count the cells of an attribute, and the share of categories in a cell."""
+    """The queries that count an attribute's cells, and the share of its categories in one cell."""
 
     base: AbstractBase
     share: Fraction
@@ -93,7 +93,7 @@ class _Cells(NamedTuple):
 
 @lru_cache(maxsize=100)
 def _cells_of(base: AbstractBase) -> _Cells | None:
-    """Return the cells whose counts follow from a base; None if there are none, or too many."""
+    """Return the cells whose counts a base determines; None if there are none, or too many."""
     n = base.size
     if base.is_identity:
         return _Cells(base, Fraction(1, n))
@@ -110,7 +110,7 @@ def _cells_of(base: AbstractBase) -> _Cells | None:
 
 
 def expected_text(plan: "Plan", rows: float) -> list[str]:
-    """Return lines on the expected rows of a cell of each table, beside its half-width."""
+    """Return lines with the expected rows of a cell, and its half-width, for each table."""
     tables, noun = expected_cells(plan, rows), noun_of(plan)
     width = max(len("table"), *(len(table.name) for table in tables))
     lines = [

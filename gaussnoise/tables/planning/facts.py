@@ -33,7 +33,7 @@ class Facts:
     Attributes:
         whole: the thing whose budget is charged once: a "release", or a "stream" with all ticks.
         relation: the change between neighbouring data sets.
-        unit: what the budget protects, like one row or one person.
+        unit: the unit that the budget protects, like one row or one person.
         counted: which rows the tables count.
         privacy: the privacy guarantee with its parameters.
         budget: the privacy guarantee and what it implies.
@@ -73,10 +73,10 @@ class Facts:
     def guessed(self, rho: float) -> float:
         """Return an upper bound on the probability that a reader's guess is right.
 
-        The guess is whether one row (or person) is in the data; before the release, both are
+        The guess is whether one row (or person) is in the data; before the release, yes and no are
         equally likely. A test between two Gaussians √(2ρ) apart is right with probability at most
-        Φ(√(ρ/2)), and half the distance of the drawn noise from a Gaussian is added for each of the
-        two.
+        Φ(√(ρ/2)). For each of the two, half the distance of the drawn noise from a Gaussian is
+        added.
         """
         far = lattice_distance(int(self.integers), self.steps)
         right = float(scipy.special.ndtr(math.sqrt(rho / 2))) * SAFE_SIDE + far
@@ -153,7 +153,7 @@ def surest(rho: float, delta: float, integers: int, steps: float) -> float:
 
 
 def risk_text(plan: "Plan", facts: Facts) -> str | None:
-    """Return a sentence on a reader's largest belief about one row; None without noise."""
+    """Return a sentence on the largest belief that one row is in the data; None without noise."""
     if not plan.noise.gamma > 0:
         return None
     return risk_of(plan, _person(facts), percent_text(facts.surest(plan.rho)))
@@ -173,14 +173,14 @@ def risk_of(plan: Any, person: str, surest: str) -> str:
 
 
 def guess_text(plan: "Plan", facts: Facts) -> str | None:
-    """Return a sentence: how often any guess about one row is right; None without noise."""
+    """Return a sentence on how often any guess about one row is right; None without noise."""
     if not plan.noise.gamma > 0:
         return None
     return f"{capital(guess_of(plan, _person(facts), percent_text(facts.guessed(plan.rho))))}."
 
 
 def guess_of(plan: Any, person: str, guessed: str) -> str:
-    """Return a clause: how often, at most, a guess about one row (or person) is right."""
+    """Return a clause on how often, at most, a guess about one row (or person) is right."""
     _, asked = _reader(plan, person)
     return (
         f"a guess from these numbers whether {asked} is right in at most {guessed} of cases (by "
@@ -189,7 +189,7 @@ def guess_of(plan: Any, person: str, guessed: str) -> str:
 
 
 def _reader(plan: Any, person: str) -> tuple[str, str]:
-    """Return (what the worst reader is assumed to know, the fact that is protected) in words."""
+    """Return (the assumed knowledge of the worst reader, the fact that is protected), in words."""
     known, zero = "all other rows", ""
     if person != "one row":
         known = "everything about all other persons"
@@ -208,7 +208,7 @@ def _person(facts: Facts) -> str:
 
 
 def percent_text(probability: float) -> str:
-    """Return a probability as a percentage, rounded up; "100 %" only beyond 12 digits.
+    """Return a probability as a percentage, rounded up, with more digits near 100 %, up to 12.
 
     >>> percent_text(0.91), percent_text(0.9997), percent_text(1 - 1e-16)
     ('91.0 %', '99.97 %', '100 %')
@@ -236,7 +236,7 @@ def unit_text(rows: int, person: str | None, reduced: bool = False) -> str:
 def protected(plan: "Plan") -> Protected:
     """Return the thing that a plan's budget protects, in the form that a ledger compares.
 
-    With a column of persons, the number of a person's rows is not limited.
+    With a column of persons, a protected person may have any number of rows.
     """
     rows, person = plan.rows_per_person, plan.person
     return Protected(
@@ -333,7 +333,7 @@ def limit_text(plan: "Plan", *, each_tick: bool) -> str:
 
 
 def drawn_text(rows: int, *, each_tick: bool = False) -> str:
-    """Return a clause: at most ``rows`` rows of each person are counted, drawn at random.
+    """Return a clause on the largest number of counted rows per person, which are drawn at random.
 
     ``each_tick``: whether the limit is for each tick (one release) of a stream.
     """
@@ -398,7 +398,7 @@ def verdict(plan: "Plan") -> list[str]:
 
 
 def gap_text(gap: float, what: str, is_closed: bool) -> str:
-    """Return a clause: how close the noise is to the best Gaussian noise that protects ``what``.
+    """Return a clause on how close the noise is to the best Gaussian noise that protects ``what``.
 
     ``gap`` is the certified relative difference; ``is_closed`` says whether it counts as zero.
     """

@@ -68,7 +68,7 @@ def independent_deviations(plan: "Plan") -> Array:
 
 
 def _deviations_of_blocks(plan: "Plan", blocks: Sequence[Block]) -> NDArray[np.float64]:
-    """Return independent deviations if counts, and the sums of each number, have own budgets."""
+    """Return the entries' deviations with independent noise and separate budgets of the blocks."""
     totals = np.zeros(len(plan.domain.terms))
     numbers = {block.number for block in blocks}
     for block in blocks:
@@ -92,7 +92,7 @@ def saving(plan: "Plan", name: str, protected: Protected) -> float:
 
     The quotient is ``(2 γ / γ°)²``. Here γ° is the error of this plan, the least under replacement,
     and γ is a proven lower bound on the least error of noise for ``protected``: "add-remove", or
-    "gamma", where the total is left out. Such noise protects replaced rows if it is doubled.
+    "gamma", which leaves out the total. Such noise protects replaced rows if it is doubled.
     """
     if plan.neighbors != "replace":
         raise ParameterError(

@@ -1,4 +1,4 @@
-"""Exact integers from counts to noisy answers; floats after that, when nothing is private."""
+"""Noisy integer queries of counts: exact integers until noise is added, floats afterwards."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -50,17 +50,18 @@ _ROUNDING = 1e-9
 class ResidualQuery(PickledByArguments):
     """The integer query ``s_T ⊗_{i∈T} C_i`` on every marginal T, stacked.
 
-    It asks for the residual of each T: what T adds to its own margins.
+    It asks for the residual of each T: the part of T that its own margins do not determine.
 
     Attributes:
-        strategies: one strategy for each attribute, centred if the number of rows is known and no
-            other attribute is measured with it: see :attr:`.AbstractStrategy.centred`.
+        strategies: each attribute's strategy, with integer contrasts C_i and the covariance E_i of
+            unit noise after decoding. It is centred if the number of rows is known and no other
+            attribute is measured with this one: see :attr:`.AbstractStrategy.centred`.
         multipliers: s_T, positive integers.
-        query: the sensitivity of all answers together to one row; None if there is nothing to
-            measure.
+        query: the sensitivity of all answers together to one row, and ρ; None if nothing is
+            measured.
         unit: how much one row adds to the integer counts, over all its cells together: more than
             one where rows count in parts.
-        most: what ``unit`` stands for in the released counts: 1, or the largest weight.
+        most: the released count that ``unit`` stands for: 1, or the largest weight.
         public: attributes whose joint counts are released exactly.
     """
 
@@ -81,13 +82,13 @@ class ResidualQuery(PickledByArguments):
         unit: int = 1,
         most: float = 1.0,
     ) -> "ResidualQuery":
-        """Return the query for noise ``N(0, variances[T] ⊗ E_i)``, scaled to spend ``rho``.
+        """Return the query with noise of these variances, scaled to spend ``rho``.
 
         The variances are at unit sensitivity. The answers on counts are multiplied by ``unit``, and
         so is their sensitivity: a row adds a convex combination of cells, ``unit`` in all, and a
         norm is convex, so that a whole row in one cell is the worst case. Where the noise is large,
         a coarser unit is chosen. If budgets grow with numbers, the sensitivity is that of a row
-        whose numbers are zero, and larger ones are paid for: :func:`squared_sensitivity`.
+        whose numbers are zero; other rows have larger budgets: :func:`squared_sensitivity`.
 
         Raises:
             CovarianceError: the noise does not fit these neighbours.
@@ -153,7 +154,7 @@ class ResidualQuery(PickledByArguments):
         """Return this query with stored multipliers; the sensitivity is computed again from them.
 
         Raises:
-            ParameterError: other residuals, or not positive integers.
+            ParameterError: ``known`` has other residuals, or values that are not positive integers.
         """
         orbits, values = self.multipliers.orbits, dict(known)
         if (
@@ -183,7 +184,7 @@ class ResidualQuery(PickledByArguments):
 
     @cached_property
     def variances(self) -> ByType:
-        """The variances σ_T² really drawn: decoded noise has covariance ``σ_T² ⊗_{i∈T} E_i``."""
+        """The drawn variances σ_T²: decoded noise on T has covariance ``σ_T² ⊗_{i∈T} E_i``."""
         orbits = self.multipliers.orbits
         scale = self.query.scale / self.unit * self.most if self.query is not None else 0.0
         stretch = [self.strategies[members[0]].stretch for members in orbits.classes]
@@ -203,7 +204,7 @@ class ResidualQuery(PickledByArguments):
     def contrasted(
         self, attributes: Subset, values: Integers, bound: int, first: int = 0
     ) -> tuple[Integers, int]:
-        """Return ``⊗ C_i`` along the axes from ``first`` on, exactly, and a bound on its numbers.
+        """Return ``values`` times C_i along each axis from ``first`` on, and a bound on that.
 
         ``bound``: a bound on the sum of ``|values|`` along those axes.
         """
@@ -235,7 +236,7 @@ class ResidualQuery(PickledByArguments):
         return answer.astype(object) + noise.astype(object)
 
     def decode(self, T: Subset, noisy: Integers, unit: int = 1) -> Array:
-        """Return the residual of T, what T adds to its own margins, from its noisy answer.
+        """Return the residual of T, which its own margins do not determine, from its noisy answer.
 
         The shape is that of T's table; the sum along every axis is zero.
 
@@ -259,7 +260,7 @@ class ResidualQuery(PickledByArguments):
         return self.decoded_along(T, values.reshape([self.strategies[i].rows for i in T]))
 
     def decoded_along(self, attributes: Subset, values: Array, first: int = 0) -> Array:
-        """Return ``⊗ C_i⁺`` along the axes from ``first`` on."""
+        """Return ``values`` decoded (multiplied by C_i⁺) along each axis from ``first`` on."""
         for axis, i in enumerate(attributes, first):
             values = self.strategies[i].decode(values, axis)
         return values
@@ -267,7 +268,7 @@ class ResidualQuery(PickledByArguments):
     def spread(self, values: Array, T: Subset, S: Subset, box: Box | None = None) -> Array:
         """Return ``values ⊗_{i∈S∖T} v_i``: the residual of T spread over the cells of S ⊇ T.
 
-        If a box of S is given, only its cells are returned, from the values in the box of T.
+        v_i: strategy i's profile. With a box of S, only its cells are returned, from T's box.
         """
         rest = [i for i in S if i not in T]
         box = box or tuple([slice(0, self.strategies[i].size) for i in S])
@@ -288,7 +289,7 @@ class ResidualQuery(PickledByArguments):
         return np.broadcast_to(table, shape)
 
     def gather(self, weights: Array, S: Subset, T: Subset) -> Array:
-        """Return weights on S's cells as weights on T's residual: transposes :meth:`spread`."""
+        """Return weights on S's cells as weights on T's residual: transpose of :meth:`spread`."""
         rest = [i for i in S if i not in T]
         kept = list(S)
         for i in rest:
@@ -301,7 +302,7 @@ class ResidualQuery(PickledByArguments):
         return isinstance(self.strategies[i], IdentityStrategy)
 
     def _even(self, attributes: Sequence[int]) -> float:
-        """Return over how many cells these attributes spread evenly; one division rounds once."""
+        """Return the number of cells over which these attributes spread a total evenly."""
         return float(math.prod(self.strategies[i].size for i in attributes if self._is_even(i)))
 
 
@@ -320,7 +321,7 @@ def measured_integers(
 def by_type_of(
     strategies: Sequence[AbstractStrategy], values: Mapping[Subset, float], public: Subset = ()
 ) -> ByType:
-    """Return the values by type: subsets that can be exchanged for each other share one value."""
+    """Return the values by type, where subsets that can be exchanged share one type and value."""
     if isinstance(values, ByType):
         return values
     # a number without an upper end has a scale of its own
@@ -332,7 +333,7 @@ def by_type_of(
 def _centred(
     strategies: Sequence[AbstractStrategy], measured: ByType
 ) -> tuple[AbstractStrategy, ...]:
-    """Return strategies that measure no multiple of the number of rows, which is known."""
+    """Return the strategies, centred for each attribute that is not measured with another one."""
     # Contrasts of several attributes would lack a multiple of counts, which are not known.
     joint = {k for kind in measured.values_by_type if len(kind) > 1 for k in kind}
     alone = {i for k, c in enumerate(measured.orbits.classes) if k not in joint for i in c}
@@ -346,11 +347,11 @@ def sensitivity_in_units(
     neighbors: Moves,
     unit: int,
 ) -> int:
-    """Return the largest squared change of all answers, where a row counts as ``unit`` parts.
+    """Return a bound on the squared change of all answers, if a row counts as ``unit`` parts.
 
-    Where squares of numbers are summed, some units of a row are in cells of no row
-    (:func:`moved_with_units_off`). Where budgets grow with numbers, only answers without such a
-    number are rounded.
+    ``squares`` are the squared multipliers. If squares of numbers are summed, some units of a row
+    are in cells of no row (:func:`moved_with_units_off`). If budgets grow with numbers, only
+    answers without such a number are rounded.
     """
     moved = squared_sensitivity(orbits, strategies, squares, neighbors)
     off = units_off(strategies)
@@ -366,19 +367,19 @@ def sensitivity_in_units(
 
 
 def moved_with_units_off(moved: Number, farthest: Number, off: int, unit: int) -> Number:
-    """Return the largest squared change by rows of ``unit`` parts, some in cells of no row.
+    """Return a bound on the squared change by rows of ``unit`` parts, some in cells of no row.
 
     Rows whose numbers are squared are products of curves (:class:`.SolvedStrategy`), except h =
-    ``off`` units of two rows, which are in other cells. Let M = ``moved`` be the squared
-    sensitivity without these, and V = ``farthest`` the squared length of a row in the cells with
-    the longest columns. Then two rows differ by ``u √M + h √V`` at most, and one row is no longer;
-    the square is at most ``u² M + h u (M + V) + h² V``.
+    ``off`` units of two rows, which are in other cells. Let u = ``unit``, M = ``moved`` be the
+    squared sensitivity without these, and V = ``farthest`` the squared length of a row in the cells
+    with the longest columns. Then two rows differ by ``u √M + h √V`` at most, and one row is no
+    longer; the square is at most ``u² M + h u (M + V) + h² V``.
     """
     return unit**2 * moved + off * unit * (moved + farthest) + off**2 * farthest
 
 
 def units_off(strategies: Sequence[AbstractStrategy]) -> int:
-    """Return how many units of two rows may be off their curves; 0 if no squares are summed."""
+    """Return how many units of two rows may lie off their curves; 0 if no squares are summed."""
     return max((own.off for own in strategies if isinstance(own, SolvedStrategy)), default=0)
 
 
@@ -393,11 +394,12 @@ def squared_sensitivity(
     Neighbours differ by one row more or less, or by one row exchanged for another; for
     "replace-persons", by either.
 
-    A row adds at most ``s_T² Π c_i`` to the squared length of answer T, where c_i is the squared
-    length of the longest column. The answers on two rows have inner product ``s_T² Π_{i∈T} m_i``,
-    where each m_i is between ℓ_i, the least inner product of two columns, and c_i. The sum over T
-    is affine in every m_i, so that it is least at ends of the intervals: ℓ_i on some set D of
-    attributes, c_i on the others. If there are too many sets D, a search proves a bound.
+    A row adds at most ``s_T² Π c_i`` to the squared length of answer T: s_T² is in ``squares``, and
+    c_i is the squared length of the longest column of C_i. The answers on two rows have inner
+    product ``s_T² Π_{i∈T} m_i``, where each m_i is between ℓ_i, the least inner product of two
+    columns, and c_i. The sum over T is affine in every m_i, so that it is least at ends of the
+    intervals: ℓ_i on some set D of attributes, c_i on the others. If there are too many sets D, a
+    search proves a bound.
 
     Columns of a number with squares are those of numbers, see :class:`.SolvedStrategy`. The value
     is attained if all columns of an attribute have the same length and all pairs of
@@ -454,7 +456,7 @@ def _in_proportion(
     squares: Mapping[Type, int],
     relation: AddInProportion,
 ) -> Fraction:
-    """Return the largest ratio of a coefficient of a row's squared length to that of its budget."""
+    """Return the largest ratio of a coefficient in a row's squared length to that in its budget."""
     scales, numbers = dict(relation.scales), dict[int, int]()
     for k, members in enumerate(orbits.classes):
         if own := scales.keys() & set(members):

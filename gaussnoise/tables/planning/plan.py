@@ -104,7 +104,7 @@ class Plan(AbstractPlan):
 
     @cached_property
     def strategies(self) -> tuple[AbstractStrategy, ...]:
-        """For each attribute, the strategy: the matrix that multiplies its counts."""
+        """The strategy of each attribute: the matrix by which its counts are multiplied."""
         return self._planned_covariance.strategies
 
     @property
@@ -189,13 +189,13 @@ class Plan(AbstractPlan):
 
     @cached_property
     def _planned_covariance(self) -> TableCovariance:
-        """The covariance of the planned noise in all answers, scaled to unit sensitivity."""
+        """The covariance of the planned noise in all answers, at unit sensitivity."""
         covariance = covariance_in_cells(self.noise, self.domain)
         return with_number(covariance) if self._exchanges_persons else covariance
 
     @cached_property
     def _unit_covariance(self) -> TableCovariance:
-        """The covariance of the noise in all answers, scaled to unit sensitivity."""
+        """The covariance of the drawn noise in all answers, scaled to unit sensitivity."""
         planned = self._planned_covariance
         if not units_off(planned.strategies) or self.query.unit == STEPS:
             return planned
@@ -419,9 +419,9 @@ class Plan(AbstractPlan):
 
     @cached_property
     def replace_saving(self) -> float:
-        """The factor by which the paper's noise for replaced rows has more variance than this.
+        """The variance of the paper's noise for replaced rows, divided by the plan's variance.
 
-        The paper doubles the optimal noise for added or removed rows. The factor is ``(2 γ_p(K) /
+        The paper doubles the optimal noise for added or removed rows. The quotient is ``(2 γ_p(K) /
         γ°_p(K − K))²``, where γ_p(K) and γ°_p(K − K) are the least errors under the two relations.
         In place of γ_p(K), a proven lower bound is taken. It is 1 if no noise is needed.
 
@@ -432,10 +432,10 @@ class Plan(AbstractPlan):
 
     @cached_property
     def add_remove_saving(self) -> float:
-        """The factor by which the best add-remove noise at ``rho / 4`` has more variance than this.
+        """The variance of the best add-remove noise at ``rho / 4``, divided by the plan's variance.
 
         That noise protects replaced rows too, since a replacement is two changes of one row. The
-        number is infinite if no noise is needed.
+        quotient is infinite if no noise is needed.
 
         Raises:
             ParameterError: the plan is for rows added or removed, or asks for more than cells.
@@ -521,7 +521,7 @@ class Plan(AbstractPlan):
 
     @property
     def needs_executors(self) -> bool:
-        """Whether a release is too large for one machine: ``release(…, executors=True)``."""
+        """Whether a release is too large for one machine, so that it needs ``executors=True``."""
         return max(self.integers, self.tables.dim) > MOST_HERE
 
     @property
@@ -562,7 +562,7 @@ class Plan(AbstractPlan):
         executors: bool = False,
         verifier: bool = False,
     ) -> "TableRelease":
-        """Count, add noise, reconstruct and return a release; spends the whole budget once.
+        """Count, add noise, reconstruct and return a release. This spends the whole budget once.
 
         Formal guarantees:
             * ρ-zCDP for rows added, removed or replaced (see ``neighbors``), with ρ at most
@@ -631,8 +631,8 @@ class Plan(AbstractPlan):
                 that cannot be split into blocks of 2^26 numbers.
             DataError: the table breaks the schema; names column and rule, never a value.
             OutputError: ``out`` exists or cannot be written.
-            ParameterError: more than 1000 marginals as CSV; a budget that cannot be drawn; ledger,
-                id and out not together; "drop" under replacement without catch-alls.
+            ParameterError: more than 1000 marginals as CSV; a budget that cannot be drawn; only
+                some of ledger, id and out; "drop" under replacement without catch-alls.
             BudgetError: the ledger's budget does not allow it; nothing was drawn.
             LedgerError: another release under this id, or an unusable ledger.
             SchemaError: the schema is a draft, which no person has confirmed.
@@ -756,7 +756,7 @@ class Plan(AbstractPlan):
 def event_of(scales: Mapping[str, float], rho: float) -> "DpEvent":
     """Return the cost of a release at the budget ρ as an event of the package dp-accounting.
 
-    NotAvailableError if budgets grow with numbers of a record (``scales`` is not empty).
+    Raise NotAvailableError if budgets grow with numbers of a record (``scales`` is not empty).
     """
     if scales:
         raise NotAvailableError(

@@ -30,7 +30,7 @@ class FoundRange:
         reason: why no range was found, and what would help; empty if one was found.
         number: the noisy count of values that are numbers; 0 if both bounds are public.
         rho: the ρ that was spent.
-        draws: the most noisy counts that were drawn.
+        draws: an upper bound on the number of noisy counts that were drawn.
         wrong: the probability that the range is too narrow, or that another check of it errs.
         least: the public lower bound of all numbers, or zero if that is assumed; None if there is
             no such bound, or both bounds are public.
@@ -71,7 +71,7 @@ class FoundRange:
     def read(cls, record: Any) -> Self:
         """Return the range that :meth:`record` wrote as plain data.
 
-        TypeError or ValueError for other data.
+        Raise TypeError or ValueError for other data.
         """
         found = cls(**record)
         names = ("size", "bias", "number", "rho", "wrong")

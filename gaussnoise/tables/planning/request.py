@@ -61,8 +61,8 @@ class Request(PickledByArguments):
         targets: the target of every entry of the workload (None without one), or None.
         rows_per_person: the most rows that one person can have.
         person: the column that says which person a row belongs to.
-        per_person: pairs of a clipped number and the function that makes one number of all numbers
-            of a person; empty if rows are counted.
+        per_person: pairs of a clipped number and the function that computes one number from all
+            numbers of a person; empty if rows are counted.
         public: the attributes whose joint table is published exactly, in the schema's order.
         weight: the column of sample weights.
         ranges: the ranges of clipped numbers that were found with a part of the budget.
@@ -128,7 +128,7 @@ class Request(PickledByArguments):
         return {} if self.privacy is None else self.privacy.scales
 
     def _check_budgets(self) -> None:
-        """Refuse options without a privacy proof if the budget of a row grows with its numbers."""
+        """Refuse options without a proof of privacy if a row's budget grows with its numbers."""
         check_budgets(self.schema, self.used, self.scales, self.neighbors)
         more = {
             "weight=": (
@@ -155,7 +155,7 @@ class Request(PickledByArguments):
                 )
 
     def _checked_per_person(self, asked: object) -> tuple[tuple[str, PerPerson], ...]:
-        """Return pairs (clipped number, function of a person's numbers); or ParameterError."""
+        """Return pairs (clipped number, function of a person's numbers), after checking them."""
         used = [self.schema.attributes[i] for i in self.used]
         clipped = {a.name: a for a in used if a.clip is not None}
         given = dict.fromkeys(clipped, asked) if isinstance(asked, str) else asked
@@ -229,10 +229,10 @@ class Request(PickledByArguments):
         """The neighbouring relation against which noise is calibrated.
 
         Public attributes, and budgets that grow with numbers, are a part of it. For such budgets,
-        let ρ be the budget of a person, T the scale of a number, and V the sum of the number over
-        the person's rows, which are k at most. They change counts by at most k, and sums by V. If
-        each row, with a number v, costs at most ``ρ/k² (1 + (v k/T)²)``, these changes cost at most
-        ρ and ``ρ (V/T)²``, by the triangle inequality. It is tight for rows in one cell.
+        let ρ be the budget of a person with at most k rows, T the scale of a number, and V its sum
+        over these rows. They change counts by at most k, and sums by V. If each row, with a number
+        v, costs at most ``ρ/k² (1 + (v k/T)²)``, these changes cost at most ρ and ``ρ (V/T)²``, by
+        the triangle inequality. It is tight for rows in one cell.
         """
         used = [self.schema.attributes[i] for i in self.used]
         scales = {
@@ -252,7 +252,7 @@ class Request(PickledByArguments):
     def workload(self) -> int | list[list[str]] | list[dict[str, object]]:
         """The workload as the argument of :func:`plan`: k, lists of names, or {name: base}.
 
-        A base is None where it is the attribute's own.
+        A base is None if it is the attribute's own base.
         """
         attributes, domain = self.schema.attributes, self.domain
         if all(attribute.base is None for attribute in attributes) and domain.is_cells:
@@ -504,7 +504,7 @@ class AbstractPlan(PickledByArguments, abc.ABC):
 
     @property
     def per_person(self) -> dict[str, PerPerson]:
-        """{clipped number: function that makes one number of all numbers of a person}.
+        """{clipped number: function that computes one number from all numbers of a person}.
 
         It is empty if rows are counted.
         """

@@ -1,8 +1,8 @@
-"""Noise for rows whose numbers are squared: they are on a curve among the virtual cells.
+"""Noise for rows whose numbers are squared: their weights on virtual cells lie on a curve.
 
-A number with squares has three virtual cells, and a row's weights on them,
-``w(t) = ((1 − t)², 2t(1 − t), t²)``, are a curve: no row is the middle cell alone. Noise is planned
-for numbers on a grid (:func:`.numbers.records_of`), which are rows. Here it becomes noise in the
+A number with squares has three virtual cells. The weights of a row on them, ``w(t) = ((1 − t)²,
+2t(1 − t), t²)``, lie on a curve: no row has all its weight on the middle cell. Noise is planned for
+numbers on a grid (:func:`.numbers.records_of`), which are rows. Here it becomes noise in the
 virtual cells, with a sensitivity computed for the curve (:class:`.SolvedStrategy`).
 """
 
@@ -52,7 +52,7 @@ _TOLERANCE = 1e-7
 def noise_for_rows(
     domain: AbstractTables, p: float, relation: Relation, tol: float
 ) -> OptimalNoise:
-    """Return the best noise for these answers on rows; on virtual cells if budgets grow."""
+    """Return the best noise for these answers about rows, or on virtual cells if budgets grow."""
     if isinstance(domain, Products) and asks_squares(domain) and isinstance(relation, str):
         try:
             return noise_of(records_of(domain), p, relation, tol)
@@ -96,7 +96,7 @@ def covariance_in_cells(noise: OptimalNoise, domain: AbstractTables) -> TableCov
 
 
 def _variances(workload: Workload, noise: OptimalNoise, off: int) -> ByType:
-    """Return each type's variance in the best noise for the strategies, at sensitivity one."""
+    """Return the variance of each type of residual in the best noise, at sensitivity one."""
     replaced, strategies = noise.neighbors == "replace", workload.strategies
     best = table_noise(workload, noise.p, replaced=replaced, tol=_TOLERANCE, watch=Watch(None))
     moved = largest_move(workload, 1 / best.noise, replaced=replaced) * (1 + 8 * ROUNDING_MARGIN)

@@ -23,7 +23,7 @@ _NOTES = ("title", "source")  # options of the shell; schema files have them in 
 @final
 @dataclass(frozen=True)
 class Asked:
-    """The arguments of a plan: from a schema file, and from options of the shell, which precede.
+    """The arguments of a plan, from a schema file and, with precedence, from the shell's options.
 
     Attributes:
         schema: the attributes.
@@ -64,7 +64,7 @@ class Asked:
         return replace(self, stated={**self.stated, **dict.fromkeys(BUDGET), "rho": rho})
 
     def of_counts(self) -> tuple["Asked", list[str]]:
-        """Return arguments without tables that sum a clipped number, and the names of those."""
+        """Return arguments without tables that sum clipped numbers, and such tables' names."""
         asked, own = self.workload, self.schema
         if isinstance(asked, int):
             asked = list(itertools.combinations(own.names, asked))
@@ -95,7 +95,7 @@ def privacy_of(
     With ``per_record``, it grows with numbers of a record.
 
     Raises:
-        ParameterError: none, or both.
+        ParameterError: neither ρ nor ε is given, or both are.
     """
     if rho is not None and epsilon is None and delta is None:
         budget: Any = zCDP(rho)

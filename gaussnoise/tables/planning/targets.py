@@ -1,4 +1,4 @@
-"""Targets of accuracy: within how many rows of the truth the cells of a table should be."""
+"""Targets of accuracy: the wanted margins of error, in rows, of the cells of tables."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -60,7 +60,7 @@ class Target:
 
 
 def goals_of(wanted: Iterable[Wanted]) -> list[Target | None]:
-    """Return each entry's target of accuracy in a schema file's workload; None without any."""
+    """Return the target of each entry in a schema file's workload; None if it has none."""
     return [
         None if one.within is None else Target(one.within, one.level, simultaneous=one.simultaneous)
         for one in wanted

@@ -36,7 +36,7 @@ _MOST_SUMMED = 10**6  # most answers of an entry with a line of deviations, whic
 
 
 def head_of(plan: "Plan", facts: Facts, relation: str, noise: str | None = None) -> dict[str, str]:
-    """Return {what: words} on the subject, neighbours, budget, risk, noise and counted rows."""
+    """Return {topic: words}: subject, neighbours, budget, risk, noise and counted rows."""
     lines = {
         **plan.about.stated,
         "neighbours": relation,
@@ -49,7 +49,7 @@ def head_of(plan: "Plan", facts: Facts, relation: str, noise: str | None = None)
 
 
 def head_lines(head: Mapping[str, str]) -> list[str]:
-    """Return the lines of a text that say what :func:`head_of` returns."""
+    """Return the lines of a text with the topics that :func:`head_of` returns."""
     return [f"{what:<12} {said}" for what, said in head.items()]
 
 

@@ -1,8 +1,8 @@
 """Text columns of CSV files as all engines read them: with decimal points, and dates in ISO 8601.
 
-In columns that are read as numbers or dates, the decimal mark, marks of thousands and date format
-of a dialect are replaced. Marks of thousands are removed only between groups of three digits. The
-result for a value depends on this value alone.
+In columns that are read as numbers or dates, the decimal mark, thousands separators and date format
+of a dialect are replaced. Separators are removed only between groups of three digits. The result
+for a value depends on this value alone.
 """
 
 import re
@@ -22,7 +22,7 @@ class AsRead(NamedTuple):
     Attributes:
         text: a function from the text in files to the text that is read.
         written: the inverse function. The text that it returns could stand in files, but has no
-            marks of thousands.
+            thousands separators.
         sql: the same rule in SQL: a function from the expression of a column to the expression of
             the text that is read.
     """
@@ -39,7 +39,7 @@ def _marks_swapped(text: str) -> str:
 
 
 def _as_point(text: str, dialect: Dialect) -> str:
-    """Return the text of a number with a decimal point, and without marks of thousands."""
+    """Return the text of a number with a decimal point, and without thousands separators."""
     if dialect.grouped is not None and re.fullmatch(dialect.grouped, text):
         text = text.replace(dialect.thousands or "", "")
     # text that is no number in this dialect stays text of no number
@@ -65,7 +65,7 @@ def columns_as_read(
     """Return {column: rule that replaces its text}, for the columns that need such a rule.
 
     ``numbers`` and ``dates`` are the columns that are read as numbers or as dates. They need no
-    rule if the dialect has decimal points without marks of thousands, or dates in ISO 8601.
+    rule if the dialect has decimal points and no thousands separators, or dates in ISO 8601.
     """
     found: dict[str, AsRead] = {}
     if dialect.decimal != "." or dialect.thousands is not None:

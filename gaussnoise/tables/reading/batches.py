@@ -28,11 +28,11 @@ _PLAIN = (nw.Boolean, nw.Date, nw.Datetime, nw.Binary, *WORDS)
 def batches(
     source: Opened, numbers: Sequence[str], others: Sequence[str]
 ) -> Iterable[list[Column]]:
-    """Return batches of columns, in order: for files, duckdb and lazy polars, some rows each.
+    """Return batches of rows, which have the columns ``numbers`` and then ``others``.
 
-    Other engines return all rows in one batch. There is at least one batch. From files and duckdb,
-    ``numbers`` in untyped text become doubles. 128-bit integers, for which arrow has no type,
-    become doubles in ``numbers`` and text in ``others``.
+    Files, duckdb and lazy polars return one batch or more, other engines exactly one. From files
+    and duckdb, ``numbers`` in untyped text become doubles. 128-bit integers, for which arrow has no
+    type, become doubles in ``numbers`` and text in ``others``.
     """
     if source.lines is not None and not numbers and source.changed.keys().isdisjoint(others):
         return _of_arrow(source.lines, others)
@@ -131,7 +131,7 @@ def _series(table: "pa.Table", types: Sequence[nw.dtypes.DType]) -> list[Column]
 
 
 def _as_truth(values: "pa.ChunkedArray") -> "pa.ChunkedArray":
-    """Return arrow's truth values; some duckdb connections return them as bytes."""
+    """Return arrow's truth values, also where duckdb returned them as bytes."""
     import pyarrow as pa
 
     chunks = [getattr(own, "storage", own).cast(pa.bool_()) for own in values.chunks]
@@ -139,7 +139,7 @@ def _as_truth(values: "pa.ChunkedArray") -> "pa.ChunkedArray":
 
 
 def _sql_of(source: Opened, column: str, number: bool) -> str:
-    """Return the SQL expression with which duckdb reads a column, as a number or not."""
+    """Return the SQL expression by which duckdb reads a column, as a number if ``number``."""
     name, dtype = sql(column), source.types[column]
     if number and column in source.text:
         return text_number(name)

@@ -39,7 +39,7 @@ def open_for(
 
     Raises:
         DataError: a column that is missing, or of a type that does not fit.
-        ParameterError: a person in an engine that has no windows.
+        ParameterError: ``person`` is given, and the engine has no window functions.
     """
     wanted = {a.name: own_type(a) for a in attributes}
     source = opened(table, ({} if person is None else {person: nw.Int64()}) | wanted, person)
@@ -81,7 +81,7 @@ def _is_missing(source: Opened, column: str) -> bool:
 
 
 def check_categories(table: object, attributes: Sequence[Attribute], on_outside: OnOutside) -> None:
-    """Refuse categories that pandas confuses; only the schema and the columns' types matter.
+    """Refuse categories that pandas confuses, by the schema and the types of columns alone.
 
     With "drop", categories that no row can have give a warning only.
 
@@ -228,7 +228,7 @@ def _partition(
     person: str | None,
     forms: Mapping[str, Form],
 ) -> "pd.DataFrame":
-    """Return codes of one partition of a dask dataframe, and persons as text with ``person``."""
+    """Return the codes in a partition of a dask dataframe, and the persons in column ``person``."""
     import pandas as pd
 
     wrapped = nw.from_native(frame, eager_only=True)

@@ -28,8 +28,8 @@ def coded_lazily(
     """Return a frame with the codes of the attributes' values, as columns named c0, c1 and so on.
 
     This is for Spark, ibis and any other lazy engine of narwhals. A code is 1 + the index of the
-    value's category or bin, or 0. Codes of few categories or bins are found by expressions, of many
-    by joins with small tables. The columns ``kept`` become x0, x1, … unchanged.
+    value's category or bin, or 0. Expressions find the codes of few categories or bins, and joins
+    with small tables those of many. The columns ``kept`` become x0, x1, … unchanged.
     """
     more = [] if person is None else [nw.col(person).alias(PERSON)]
     more += [nw.col(name).alias(f"x{k}") for k, name in enumerate(kept)]
@@ -110,7 +110,7 @@ def _joined_bins(
         present = not_nan(k) if attribute.has_infinite else nw.col(f"f{k}")
 
     def search(bounds: Sequence[float], least: int, most: int) -> nw.Expr:
-        """Return an expression for how many ``bounds`` are <= the value: ``least`` to ``most``."""
+        """Return an expression for the number of ``bounds`` <= the value, ``least`` to ``most``."""
         if least == most:
             return nw.lit(least)
         middle = (least + most + 1) // 2
@@ -144,7 +144,7 @@ def _joined_bins(
 def _small_table(
     frame: Lazy, columns: Mapping[str, Sequence[Category | float | None]]
 ) -> Lazy | None:
-    """Return a frame of these columns in the same engine; None if it takes no table from Python."""
+    """Return these columns as a frame of the engine; None if it takes no table from Python."""
     if frame.implementation == nw.Implementation.IBIS:
         import ibis
         import pyarrow as pa
@@ -163,7 +163,7 @@ def _small_table(
 
 
 def _literal(value: Category | float, dtype: nw.dtypes.DType) -> Category | float | nw.Expr:
-    """Return a value for comparisons with a column of this type."""
+    """Return a value in a form that can be compared with a column of this type."""
     # ibis takes plain integers as signed
     return nw.lit(value, dtype) if dtype == nw.UInt64 else value
 

@@ -69,7 +69,7 @@ def _has_moments(column: Column) -> bool:
 
 
 def distinct(column: Column, form: Form) -> tuple[Integers, list[Any]]:
-    """Return the index of each row's value in a list of values, −1 for nulls; and this list.
+    """Return each row's index in a list of values (−1 for nulls), and this list.
 
     The list has Python objects. They are distinct, except in a polars column of objects.
     """
@@ -233,7 +233,7 @@ def _untyped_arrow(values: Arrow) -> Untyped:
 
 
 def objects_of_arrow(values: Arrow) -> list[Any]:
-    """Return the values of an arrow array as Python objects; dates and times become numpy's."""
+    """Return the values of an arrow array as Python objects, and numpy's for dates and times."""
     import pyarrow as pa
 
     kind = values.type
@@ -314,7 +314,7 @@ def objects_of(values: Arrow) -> list[Any]:
 
 
 def encoded(values: Arrow) -> "tuple[Integers, pa.Array]":
-    """Return the index of each value among the distinct values, −1 for nulls; and these values."""
+    """Return each value's index among the distinct values (−1 for nulls), and these values."""
     import pyarrow as pa
 
     coded = values.dictionary_encode()
@@ -404,7 +404,7 @@ def _index_in(values: Arrow, cells: Mapping[Any, int]) -> Codes:
 
 
 def _codes_of_dated_text(values: Arrow, attribute: Attribute) -> Codes:
-    """Return the codes of dates that are text, by an attribute whose bins have dates as edges."""
+    """Return the codes of dates written as text, by an attribute whose edges are dates."""
     return _binned(*text_moments(values), *edges_in(attribute.edges or (), nw.Int64()))
 
 
@@ -480,7 +480,7 @@ def doubles_of(values: Arrow) -> Doubles:
 
 
 def plain_type(column: Column, dtype: nw.dtypes.DType) -> nw.dtypes.DType:
-    """Return the type of a column; of its categories, if it is categorical and they are no text."""
+    """Return the type of a column, or of its categories if these are not text."""
     if dtype not in (nw.Categorical, nw.Enum):
         return dtype
     if column.implementation.is_pandas_like() and hasattr(column.to_native(), "cat"):

@@ -1,4 +1,4 @@
-r"""CSV and TSV files as tables of text, one row a record, without guessing.
+r"""CSV and TSV files as tables of text: each record is one row, and no format is guessed.
 
 CSV is read by RFC 4180: a quote opens a field, closes it, or is doubled inside a quoted field, and
 may occur nowhere else. In more tolerant readers, one row can absorb the following rows, up to the
@@ -91,7 +91,7 @@ def open_csv(
 
 
 def _misread(names: Sequence[str], delimiter: str, *, marked: bool) -> bool:
-    """Return whether duckdb may not find the end of the first line, and skip all records."""
+    """Return whether duckdb may miss the end of the first line, and so skip all records."""
     # duckdb takes a line end in quotes there for the one between records, and does not see a
     # quote after a byte order mark
     ends = not {"\n", "\r"}.isdisjoint("".join(names))
@@ -182,7 +182,7 @@ def _same_header(files: Sequence[Plain], dialect: Dialect) -> list[str]:
 
 @contextlib.contextmanager
 def naming_lines(table: object) -> Iterator[None]:
-    """Let errors about CSV files in this block name the first record of too many or few fields."""
+    """Make errors about CSV files in this block name the first record of too many or few fields."""
     try:
         yield
     except DataError:
@@ -194,7 +194,7 @@ def naming_lines(table: object) -> Iterator[None]:
 
 
 def _odd_record(path: str, dialect: Dialect) -> str | None:
-    """Return words on the first record with more or fewer fields than column names, or None."""
+    """Return words on the first record with too many or too few fields, or None."""
     try:
         plain = Plain(path, dialect)
         with plain.open() as file, _text(file) as text:

@@ -111,7 +111,7 @@ _TICKS = {"day": 1000 * _DAY, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}  # 
 def ticks_between(edges: Sequence[Edge], unit: str) -> tuple[list[int], int]:
     """Return the first instant of each bin, and the last instant of all bins, as integers.
 
-    They count ``unit`` (day, s, ms, us or ns) since 1970. ``edges`` are the dates between bins.
+    They are numbers of ``unit`` (day, s, ms, us or ns) since 1970. ``edges`` separate the bins.
     """
     *starts, end = (max(_FIRST, min(place(edge), _AFTER)) for edge in edges)
     if is_daily(edges) and end < _AFTER:
@@ -125,12 +125,12 @@ def ticks_between(edges: Sequence[Edge], unit: str) -> tuple[list[int], int]:
 
 
 def _ticks(micro: float, unit: str) -> int:
-    """Return a time, given in microseconds since 1970, in a coarser or finer unit, rounded up."""
+    """Return a time, given in microseconds since 1970, as a number of ``unit``, rounded up."""
     return -(int(micro) * -1000 // _TICKS[unit])
 
 
 def _in_microseconds(relation: "ibis.Table", columns: Sequence[str]) -> "ibis.Table":
-    """Return an ibis table of duckdb where timestamps beyond its range of microseconds are null."""
+    """Return a duckdb table of ibis, with null for timestamps that microseconds cannot hold."""
     if relation.get_backend().name != "duckdb":
         return relation
     return relation.mutate(**{name: relation[name].try_cast("timestamp") for name in columns})

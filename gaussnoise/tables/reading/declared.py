@@ -21,7 +21,7 @@ _MOST_NAMES = 8  # most names in a message
 
 
 def check_columns(table: object, wanted: Iterable[str | None]) -> None:
-    """Refuse a table that cannot be opened or lacks a column, for any rows that it may have.
+    """Refuse a table that cannot be opened or lacks a column, without reading its rows.
 
     Tables whose rows may influence the names of columns are accepted: reading them raises the
     error.

@@ -72,7 +72,7 @@ def is_parquet(path: str) -> bool:
 def table_files(table: object) -> list[str]:
     """Return the distinct files of a table, sorted within a pattern or a folder.
 
-    An existing file is taken by its name, even with characters of a pattern. A folder means all
+    An existing file is taken by its name, even if this looks like a pattern. A folder means all
     Parquet files at any depth, without names that begin with a dot or an underscore.
 
     Raises:

@@ -52,7 +52,7 @@ def open_both(
 ) -> tuple[Frame, Lines | None]:
     """Return the frame of :func:`open_table`, and the same files for arrow's faster reader.
 
-    The latter is None if arrow cannot read the files as the frame does.
+    The second is None if arrow cannot read the files as the frame does.
     """
     if not is_path(table):
         return _frame(table), None
@@ -65,7 +65,7 @@ def open_both(
 def check_opens(table: object) -> None:
     """Refuse a table that cannot be opened, for reasons that do not depend on rows.
 
-    It may be no table; files may be missing, unreadable, of several kinds, or lack a reader.
+    Either it is no table, or files are missing, unreadable, of several kinds, or have no reader.
 
     Raises:
         DataError: the table cannot be opened.
@@ -356,7 +356,7 @@ def _open_parquet(files: list[str], partitions: list[str]) -> Relation:
 
 
 def _has_milliseconds(files: list[str]) -> bool:
-    """Return whether some timestamps are in milliseconds: far from 1970, duckdb fails for them."""
+    """Return whether some timestamps are in milliseconds, which duckdb reads only near 1970."""
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -448,7 +448,7 @@ def sql(name: str) -> str:
 
 
 def zone_hint(engine: nw.Implementation) -> str:
-    """Return a hint for errors: how to remove time zones from timestamps in this engine."""
+    """Return a hint, for errors, on how to remove time zones from timestamps in this engine."""
     named = {
         nw.Implementation.POLARS: "column.dt.replace_time_zone(None) in polars",
         nw.Implementation.PYARROW: "pyarrow.compute.local_timestamp(column) in pyarrow",

@@ -123,7 +123,7 @@ def _check_same_columns(names: Sequence[Sequence[str]]) -> None:
 
 
 def _sheet(path: str, skip: int) -> tuple[list[str], Columns]:
-    """Return the names, behind ``skip`` rows, and the text of the columns of a workbook's sheet."""
+    """Return the names (after ``skip`` rows) and the text of the columns in a workbook's sheet."""
     from python_calamine import CalamineWorkbook
 
     _check_extent(path)

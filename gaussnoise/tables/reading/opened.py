@@ -1,4 +1,4 @@
-"""Open tables, with the declared types of their columns, which do not depend on rows."""
+"""Opened tables, and the declared types of their columns, which do not depend on rows."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -77,8 +77,8 @@ def opened(table: object, wanted: Types, person: str | None = None) -> Opened:
     Args:
         table: as for :func:`gaussnoise.tables.reading.frames.open_table`.
         wanted: {column: type}, where the type is used if a column holds only nulls and has none.
-            In columns of numbers, text is read as numbers: with the file's decimal mark, and as
-            values if these have labels; in columns of dates, in the file's date format.
+            Text in a column of numbers is read as numbers, with the file's decimal mark and without
+            labels of values; text in a column of dates, in the file's date format.
         person: the column in ``wanted`` that names the person of each row.
 
     Raises:

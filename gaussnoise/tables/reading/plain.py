@@ -94,7 +94,7 @@ class Plain:
         return self.begin() if self.is_usual else io.BufferedReader(_Text(self), _PIECE)
 
     def instead(self, first: bytes, skipped: int) -> Self:
-        """Return the text with its first ``skipped`` bytes replaced by ``first``, not recoded."""
+        """Return the text with ``first``, bytes of UTF-8, in place of ``skipped`` bytes."""
         other = copy.copy(self)
         other.first, other.start = first, self.start + skipped
         other.is_text = other.is_usual = False
@@ -154,7 +154,7 @@ class _Text(io.RawIOBase):
 
 
 def _end_of_lines(path: str, count: int) -> int:
-    """Return how many bytes the first lines of a file have; in them, quotes mean nothing."""
+    """Return the number of bytes in the first ``count`` lines, where quotes have no meaning."""
     # one character a byte: only line ends matter
     with unpacked(path) as file, io.TextIOWrapper(file, encoding="latin-1", newline="") as text:
         lengths = [len(line) for line in itertools.islice(text, count)]
@@ -192,7 +192,7 @@ def _archive(path: str) -> "zipfile.ZipFile":
 
 
 def _member(archive: "zipfile.ZipFile") -> str:
-    """Return the name of the only file in a .zip archive, without files that macOS adds."""
+    """Return the name of the only file in a .zip archive, ignoring files that macOS adds."""
     found = [
         one
         for one in archive.infolist()

@@ -1,4 +1,4 @@
-"""Texts of one or two bytes, as most codes are: looked up by their bytes, without hashing."""
+"""Look-up of texts of one or two bytes, as most codes are, by their bytes, without hashing."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any

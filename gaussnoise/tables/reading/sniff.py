@@ -61,7 +61,7 @@ def marks_fit(path: str, dialect: Dialect) -> bool:
     """Return whether the first numbers of a CSV file can have a dialect's decimal mark.
 
     Comma and point are the two possible marks: 0.037 and 2.5 have a point. A mark does not fit if
-    more numbers have the other one; or any number, if the other one is to separate thousands.
+    more numbers have the other one, or if any number has it and ``thousands`` is comma or point.
     """
     usual, quote = USUAL.of(name_of(path))
 
@@ -80,7 +80,7 @@ def _given(table: object) -> Any:
 
 
 def _date_format(table: Files, stated: Dialect) -> str:
-    """Return the format of dates: as stated, unless one other than the usual clearly fits best."""
+    """Return the stated format of dates, or one that clearly fits best if the usual is stated."""
     if stated.date_format != USUAL.date_format:
         return stated.date_format
     try:
@@ -151,14 +151,14 @@ def _lines(path: str, encoding: str) -> list[str]:
 
 
 def _numbers(lines: Sequence[str], delimiter: str, quote: str) -> dict[str, int]:
-    """Return {shape: fields} of numbers with marks; 25,0 and 37,0 have the shape 11,0."""
+    """Return {shape: number of fields} for numbers with marks; 25,0 has the shape 11,0."""
     _, *records = _records(lines, delimiter, quote, most=None) or [[]]
     shapes = Counter(field.translate(_SHAPE) for record in records for field in record)
     return {shape: rows for shape, rows in shapes.items() if _MARKED.fullmatch(shape)}
 
 
 def _decimals(numbers: Mapping[str, int]) -> tuple[int, int]:
-    """Return how many numbers have a decimal comma for certain, and how many a point."""
+    """Return how many numbers certainly have a decimal comma, and how many a decimal point."""
     commas, points = (
         sum(rows for shape, rows in numbers.items() if kind.fullmatch(shape))
         for kind in (_COMMA, _POINT)
@@ -167,7 +167,7 @@ def _decimals(numbers: Mapping[str, int]) -> tuple[int, int]:
 
 
 def _grouped(fields: Sequence[str], stated: Dialect, decimal: str) -> tuple[str | None, str]:
-    """Return the mark of thousands and the decimal mark, if the numbers are unambiguous."""
+    """Return the thousands separator and the decimal mark, if the numbers are unambiguous."""
     if stated.thousands is not None:
         return stated.thousands, decimal
 
@@ -205,7 +205,7 @@ def _encoding(path: str) -> str:
 def _records(
     lines: Sequence[str], delimiter: str, quote: str, most: int | None = _MOST_RECORDS
 ) -> list[list[str]]:
-    """Return the records (lists of fields) in these lines, at most ``most``; [] if it is no CSV."""
+    """Return at most ``most`` records (lists of fields) in these lines; [] if they are no CSV."""
     records = csv.reader(lines, delimiter=delimiter, quotechar=quote)
     try:
         return list(filter(None, itertools.islice(records, most)))
@@ -224,7 +224,7 @@ def _agreement(lines: Sequence[str], delimiter: str, quote: str) -> tuple[bool, 
 
 
 def _lines_before(lines: Sequence[str], delimiter: str, quote: str) -> int:
-    """Return how many lines stand before that of column names, 0 if that is in doubt."""
+    """Return the number of lines before the line of column names; 0 if that line is uncertain."""
     # all records have as many fields as there are names; lines before have another number. A line
     # with one field less, right above, may itself hold the names, without one for row names
     before: list[int] = []
@@ -251,7 +251,7 @@ def _like_names(fields: Sequence[str]) -> bool:
 
 
 def decimal_columns(table: object) -> list[str]:
-    """Return the CSV columns with decimal commas or marks of thousands to be drafted as numbers.
+    """Return the CSV columns with decimal commas or thousands separators, to be drafted as numbers.
 
     In such a column, most values are numbers, and every value with a digit and a comma or point is
     a number.

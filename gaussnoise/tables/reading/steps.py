@@ -70,7 +70,7 @@ def with_finite(frame: Lazy, k: int) -> Lazy:
 
 
 def not_nan(k: int) -> nw.Expr:
-    """Return an expression: whether column r{k} has a number, which may be infinite.
+    """Return an expression for whether column r{k} has a number, which may be infinite.
 
     The frame must have the column f{k} of :func:`with_finite`.
     """
@@ -79,7 +79,7 @@ def not_nan(k: int) -> nw.Expr:
 
 
 def narwhals_steps(k: int, attribute: Attribute) -> nw.Expr:
-    """Return an expression of any lazy engine for :func:`steps_of` the numbers in column r{k}.
+    """Return :func:`steps_of` the numbers in column r{k}, as an expression for any lazy engine.
 
     The frame must have the column f{k} of :func:`with_finite`.
     """

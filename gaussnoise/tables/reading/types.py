@@ -152,7 +152,7 @@ def edges_in(
 
     For integer columns they are integers, since a double cannot hold every integer.
 
-    The code of a number is how many lower edges are <= the number, or 0 above the last number.
+    The code of a number is the number of lower edges <= it, or 0 above the last number.
     """
     if is_dated(edges):
         return moments_between(edges)

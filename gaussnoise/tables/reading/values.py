@@ -532,10 +532,9 @@ def person_of(value: object, form: Form) -> Key | None:
     """Return a key that identifies a person: rows with equal keys belong to one person.
 
     It is None for nulls, NaN, empty text and unknown objects. In ``UNTYPED`` columns, persons are
-    compared as categories are: 1, "1" and "01" are one person. For, one word among numbers turns
-    all of them into text, and so one person's name must not split the rows of another person in
-    two. Numbers from 2**53 on, which floats may have rounded, and texts of such numbers name no
-    person.
+    compared as categories are: 1, "1" and "01" are one person. The reason: one word among numbers
+    turns all of them into text, and one person's name must not split another person's rows. Numbers
+    from 2**53 on, which floats may have rounded, and texts of such numbers name no person.
     """
     text = str.__str__(value) if isinstance(value, str) else None
     if text == "":

@@ -17,7 +17,7 @@ class About:
 
     A schema holds it in ``about`` (in TOML, a table ``[about]`` with the same keys). Pages begin
     with it, and every format writes the parts for which it has a field. A ``title`` or ``source``
-    of :func:`plan` precedes that of the schema. Nothing here changes noise or privacy.
+    of :func:`plan` overrides that of the schema. Nothing here changes noise or privacy.
 
     Args:
         title: the subject of the tables.

@@ -48,8 +48,8 @@ EXPECTED_BASE = (
 def as_base(value: BaseLike, attribute: "Attribute") -> AbstractBase:
     """Return the base (the queries about the attribute's cells) that ``value`` describes.
 
-    SchemaError if it describes none. Bases with ordered cells leave out the catch-all category (for
-    all other values), which is the last cell.
+    Raise SchemaError if it describes none. Bases with ordered cells leave out the catch-all
+    category (for all other values), which is the last cell.
     """
     if attribute.is_summed:
         return clipped_base(value, attribute)
@@ -125,7 +125,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _without_leading(base: AbstractBase) -> AbstractBase:
-    """Return the base that a :class:`Leading` extends by the catch-all; other bases unchanged."""
+    """Return the base that a :class:`Leading` extends; return other bases unchanged."""
     return base.base if isinstance(base, Leading) else base
 
 

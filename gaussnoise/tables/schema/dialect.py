@@ -28,9 +28,9 @@ class Dialect:
     plans read. Without a schema, :meth:`table` states it for some files.
 
     Args:
-        delimiter: the ASCII character between fields, no letter, digit or sign. None for a comma,
-            and for a tab in files called ``.tsv``. A first line ``sep=;`` is ignored if it names
-            the same delimiter.
+        delimiter: the ASCII character between fields, no letter, digit or sign. None means a comma,
+            or a tab in files called ``.tsv``. A first line ``sep=;`` is ignored if it names the
+            same delimiter.
         decimal: the decimal mark of numbers, "." or ",". With ",", columns that the schema reads
             as numbers (edges, clip, integer categories) hold ``1,5``; ``1.5`` is then no number.
             Text stays as written.
@@ -38,16 +38,16 @@ class Dialect:
             "latin-1", "cp1250", "koi8-r". Bytes that it leaves undefined become characters of
             Unicode's private use area.
         quote: the character around fields that hold delimiters or line ends, doubled within them:
-            ``'"'``, ``"'"``, or "" for none. None for ``'"'``, and for none in files called
+            ``'"'``, ``"'"``, or "" for none. None means ``'"'``, or no quote in files called
             ``.tsv``.
-        date_format: how columns that the schema reads as dates (edges that are dates) are written,
-            in the terms of CSVW: "dd.MM.yyyy", "M/d/yyyy", "yyyyMMdd". dd and MM have two digits, d
+        date_format: the format of columns that the schema reads as dates (edges that are dates), in
+            the terms of CSVW: "dd.MM.yyyy", "M/d/yyyy", "yyyyMMdd". dd and MM have two digits, d
             and M one or two. Hours and minutes may follow, ``31.01.2023 08:30``, and seconds. Dates
             like 2023-01-31 are always read; other text is no date.
-        thousands: the mark between groups of three digits, in the columns of ``decimal`` (groupChar
-            in CSVW): ".", ",", " ", "'", "’", or a no-break space, U+00A0 or U+202F. With "." and a
-            decimal comma, ``1.234,5`` and ``1234,5`` are one number, and ``12.34`` is none. None
-            for no mark: then ``1.234,5`` is no number.
+        thousands: the separator between groups of three digits, in the columns of ``decimal``
+            (groupChar in CSVW): ".", ",", " ", "'", "’", or a no-break space, U+00A0 or U+202F.
+            With "." and a decimal comma, ``1.234,5`` and ``1234,5`` are one number, and ``12.34``
+            is none. None means no separator: then ``1.234,5`` is no number.
         skip: the number of lines before the column names, in every file: a title, empty lines.
             They are skipped, and nothing in them counts. In workbooks, the number of such rows.
 
@@ -141,9 +141,9 @@ class Dialect:
 
     @property
     def grouped(self) -> str | None:
-        """The regular expression, for Python and duckdb, of numbers with marks of thousands.
+        """The regular expression, for Python and duckdb, of numbers with thousands separators.
 
-        It is None if the dialect has no such mark.
+        It is None if the dialect has no such separator.
         """
         if self.thousands is None:
             return None
@@ -179,7 +179,7 @@ class Files:
 
 
 def hint(**wanted: str | int) -> str:
-    """Return a hint for errors: how to state one part of a dialect, like ``decimal=","``.
+    """Return a hint, for errors, on how to state one part of a dialect, like ``decimal=","``.
 
     It shows the way in a schema, in the shell and in Python.
     """

@@ -30,7 +30,7 @@ Asked: TypeAlias = dict[int, AbstractBase]  # bases by attribute index, in the o
 def attribute_positions(positions: Mapping[str, int], names: Sequence[str]) -> Subset:
     """Return the indices of the attributes with these names, in the order of the names.
 
-    ``positions`` is {name: index}. ParameterError for unknown or repeated names.
+    ``positions`` is {name: index}. Raise ParameterError for unknown or repeated names.
     """
     try:
         S = tuple(map(positions.__getitem__, names))
@@ -46,10 +46,10 @@ def attribute_positions(positions: Mapping[str, int], names: Sequence[str]) -> S
 
 
 def one_by_one(schema: Schema, entries: Sequence[Entry]) -> list[tuple[int, Entry]]:
-    """Return entries of one table each, with the index in ``entries`` of their origin.
+    """Return pairs (index in ``entries``, entry of one table) that ask for the same as ``entries``.
 
-    All moments of degree at most two of several numbers are an entry of several tables. Each moment
-    is in one of them only, so that it is measured once, and none is of a higher degree.
+    An entry for all moments of degree at most two of several numbers becomes several tables. Each
+    moment is in one of them only, so that it is measured once, and none is of a higher degree.
     """
     tables = [_tables_of(schema, entry) for entry in entries]
 
@@ -70,7 +70,7 @@ def one_by_one(schema: Schema, entries: Sequence[Entry]) -> list[tuple[int, Entr
 
 
 def _tables_of(schema: Schema, entry: Entry) -> list[Entry]:
-    """Return the entries of one table each that together ask what this entry asks."""
+    """Return entries of one table each that together ask for the same as ``entry``."""
     # {"income+hours": "moments"} asks for counts, sums, squares and products, in several tables
     joined = _joined(schema, entry)
     if joined is None or not isinstance(entry, Mapping):
@@ -101,7 +101,7 @@ def _tables_of(schema: Schema, entry: Entry) -> list[Entry]:
 
 
 def _joined(schema: Schema, entry: Entry) -> str | None:
-    """Return the name in the entry that asks for all moments, like "income+hours", or None."""
+    """Return the name in an entry that asks for all moments, like "income+hours", or None."""
     for name, base in entry.items() if isinstance(entry, Mapping) else ():
         if name in schema.names:
             own = schema.attributes[schema.names.index(name)]

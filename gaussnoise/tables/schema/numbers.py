@@ -129,9 +129,9 @@ def as_unit(name: str, unit: object) -> float:
 
 
 def units_in(name: str, scale: float, unit: float) -> int:
-    """Return ``scale / unit``: the scale of a budget that grows with a number, in its units.
+    """Return ``scale / unit``: a scale of a budget that grows with a number, in that number's unit.
 
-    ``name`` is the number's name. ParameterError if the result is not an integer, or too large.
+    ``name`` is the number's name. Raise ParameterError if the result is no integer, or too large.
     """
     count = Fraction(repr(scale)) / Fraction(repr(unit))  # exact decimal values
     if count.denominator > 1 or count > _MOST_SCALE:
@@ -153,8 +153,8 @@ def unit_for(low: float, high: float) -> float:
 def clipped_base(value: object, attribute: "Attribute") -> Clipped:
     """Return the base (count, sum, squares) that ``value`` describes for a clipped number.
 
-    SchemaError if it describes none. The attribute's own base decides whether there are virtual
-    cells for squares.
+    Raise SchemaError if it describes none. The attribute's own base decides whether there are
+    virtual cells for squares.
     """
     low, high = attribute.ends
     kind = value.get("kind") if isinstance(value, Mapping) else value
@@ -241,7 +241,7 @@ def clipped_name(base: Clipped, interval: tuple[float, float]) -> str:
 
 
 def capped_text(low: float, high: float) -> str:
-    """Return words for what values outside an interval count as, for all who read them.
+    """Return words on how values outside an interval are counted, for readers of tables.
 
     An end at 0 is left out: few numbers can be beyond it, and notes name both ends.
 
@@ -277,7 +277,7 @@ def cell_labels(attribute: "Attribute", squares: bool) -> tuple[str, ...]:
 
 
 def sets_of_numbers(numbers: Collection[int], subsets: Iterable[Subset]) -> list[Subset]:
-    """Return the largest sets of clipped numbers that some table has together, as indices."""
+    """Return the largest sets of clipped numbers that occur together in a table, as indices."""
     found = {tuple(i for i in S if i in numbers) for S in subsets}
     return sorted(J for J in found if J and not any(set(J) < set(K) for K in found))
 
@@ -327,7 +327,7 @@ def virtual_cells(attribute: "Attribute") -> int:
 def check_budgets(
     schema: "Schema", used: Iterable[int], scales: Mapping[str, float], neighbors: object
 ) -> None:
-    """Refuse a budget that grows with an attribute that is no number with a unit.
+    """Refuse a budget that grows with an attribute other than a number with a unit.
 
     Also refuse tables of a number with a unit (a number that is not clipped) if the budget does not
     grow with it; and neighbours other than "add-remove", if a budget grows.
@@ -383,7 +383,7 @@ def records_of(domain: Products) -> Products:
     """Return the same queries with records in place of the virtual cells for squares.
 
     A number with squares has one of 17 values, evenly spaced in its interval. Each of them is a
-    record, which the middle virtual cell is not. So a lower bound on noise that protects these
+    record, but the middle virtual cell is not. So a lower bound on noise that protects these
     records holds for noise that protects all records.
     """
 
@@ -397,7 +397,7 @@ def records_of(domain: Products) -> Products:
 
 
 def grid_cells(base: Clipped) -> NDArray[np.float64]:
-    """Return weights on the virtual cells, in columns: of 17 numbers, then of a missing number."""
+    """Return weights on the virtual cells: columns for 17 numbers, and one for a missing number."""
     t = np.linspace(0, 1, _VALUES)
     cells = np.zeros((base.size, _VALUES + base.other))
     cells[:3, :_VALUES] = [(1 - t) ** 2, 2 * t * (1 - t), t**2]

@@ -66,7 +66,7 @@ class Attribute:
         name: column name.
         categories: distinct values, all strings, all integers or all booleans.
         edges: increasing numbers; bins are ``[e0, e1), [e1, e2), …, [e_last-1, e_last]``. ``-inf``
-            and ``inf`` allowed. Or dates and timestamps without time zone, of Python, numpy or
+            and ``inf`` are allowed. Or dates and timestamps without time zone, of Python, numpy or
             pandas, or in ISO 8601 text. If all are midnights, they are kept as dates, a timestamp
             counts as its day, and the last bin holds all of the last day; else they are kept as
             datetimes. Columns then hold dates, timestamps or strict ISO text, ``2020-01-31`` or
@@ -276,12 +276,12 @@ class Attribute:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The interval in which a number to sum is counted; unbounded above with a unit."""
+        """The interval of the values of a number to sum; it has no upper bound with a unit."""
         return (0.0, math.inf) if self.unit is not None else self.clip or (0.0, 1.0)
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The two values of a number to sum that count in one virtual cell only.
+        """The two values of a number to sum that are each counted in a single virtual cell.
 
         The first virtual cell is for the lower one, the last for the upper one.
         """
@@ -451,7 +451,7 @@ class Schema:
         return tuple(attribute.name for attribute in self.attributes)
 
     def heading(self, name: str) -> str:
-        """Return the name that readers see of a column; other names unchanged.
+        """Return the name that readers see for a column; return other names unchanged.
 
         >>> gn.Schema([gn.Attribute("los", clip=[0, 365], title="Length of stay")]).heading("los")
         'Length of stay'
@@ -543,17 +543,16 @@ class Schema:
         It is a private document until every category and edge is public knowledge. No release can
         be made with it until a person has checked this, and calls :meth:`confirmed`.
 
-        Text, booleans and integers of few values become categories; texts that differ in case,
-        blanks or Unicode form only become one, with ``spellings``, and so do a word and its short
-        form, like Female and F; "n/a" and similar texts become codes for no answer, with
-        ``missing``. Other numbers become bins with round edges; bins are
-        wider for larger numbers if most numbers are far below the largest. Numbers that may be
-        codes for no answer, such as 999, are left out of the bins. Dates become bins of months,
-        quarters or years. A column with nulls gets a catch-all. So does, in CSV and pandas, where
-        no type is declared, a column of numbers or dates with a few texts among them, like "N/A".
-        Identifiers, free text, and columns that seem to name the person of a row, or to hold sample
-        weights, are left out with a warning. `gaussnoise schema` writes the same with a comment on
-        every column.
+        Text, booleans and integers of few values become categories. Texts that differ only in case,
+        blanks or Unicode form become one category, with ``spellings``, and so do a word and its
+        short form, like Female and F. Texts like "n/a" become codes for no answer, with
+        ``missing``. Other numbers become bins with round edges, which are wider for larger numbers
+        if most numbers are far below the largest. Numbers that may be codes for no answer, such as
+        999, are left out of the bins. Dates become bins of months, quarters or years. A column with
+        nulls gets a catch-all. In CSV and pandas, where no type is declared, a column of numbers or
+        dates with a few texts, like "N/A", gets one too. Identifiers, free text, and columns that
+        seem to name the person of a row, or to hold sample weights, are left out with a warning.
+        `gaussnoise schema` writes the same with a comment on every column.
 
         Args:
             table: a dataframe, or paths of files, as for :meth:`Plan.release`. It is read once, in
@@ -588,7 +587,7 @@ class Schema:
         return cls(drafted.attributes, file=drafted.file, is_draft=True)
 
     def confirmed(self) -> Self:
-        """Return the schema without its mark as a draft.
+        """Return the schema, no longer marked as a draft.
 
         By this call you say that every category and edge is public knowledge.
         """

@@ -16,7 +16,7 @@ def settled(value: object) -> tuple[Spelt, ...] | None:
     """Return the spellings of categories as sorted tuples (category, other spellings).
 
     They are sorted, so that their order changes neither a schema nor the digest of a request.
-    Return None if ``value`` is no mapping from categories to spellings, and no such tuples.
+    Return None if ``value`` is neither a mapping from categories to spellings nor such tuples.
     """
     pairs = tuple(value.items()) if isinstance(value, Mapping) else value
     if not isinstance(pairs, tuple | list):
@@ -79,7 +79,7 @@ def joined(rows: Mapping[str, int]) -> tuple[Spelt, ...]:
 def abbreviated(names: Iterable[str]) -> dict[str, str]:
     """Return {short form: word} for names like F and "empl." beside Female and employed.
 
-    A short form is one letter, or letters with a full stop, with which one word alone begins.
+    A short form is one letter, or letters with a full stop, and begins only one of the words.
     """
     bare = {name: _bare(name).removesuffix(".") for name in names}
     plain = {name: text for name, text in bare.items() if text.replace("-", "").isalpha()}

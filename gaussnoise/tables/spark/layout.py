@@ -98,7 +98,7 @@ class Layout:
 
     @cached_property
     def measured(self) -> tuple[tuple[Key, ...], ...]:
-        """For each group of attributes, the measurements in its file, as pairs (T, exact).
+        """The measurements in the file of each group of attributes, as pairs (T, exact).
 
         T is an attribute set: its residual is measured with noise, or its exact public table is
         stored if ``exact``. A measurement that several groups need is made by the first of these
@@ -150,8 +150,7 @@ class Layout:
         return places
 
     def files(self, part: int) -> dict[str, list[Subset]]:
-        """Return {file: attribute sets of its tables} for the group of attributes with index
-        ``part``.
+        """Return {file: attribute sets of its tables} for the group with index ``part``.
 
         Tables with the same number of attributes share a file.
         """

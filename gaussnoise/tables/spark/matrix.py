@@ -120,7 +120,7 @@ class Matrix:
 
         ``answers``: the same columns of the results of :meth:`answered_rows`, shape (all matrix
         rows, some columns); the result has the same shape. ``most``: as for that method. ``draw``:
-        a function that returns a number of integers of noise.
+        a function that draws as many integers of noise as its argument says.
         """
         first, query = self.T[: self.lead], self.query
         columns = answers.reshape(*(query.strategies[i].size for i in first), -1)

@@ -28,7 +28,7 @@ _SUM = 16  # bytes of the first block of rows, which holds the sum of their coun
 
 
 def answer_rows(layout: Layout, T: Subset, most: int, commits: Commits, parts: Parts) -> Batches:
-    """Commit the exact answers, still without noise, of pieces of rows: a file for each.
+    """Commit the exact answers, which have no noise yet, of pieces of rows: one file a piece.
 
     A file has one block for each piece of columns. ``parts`` are pairs (index of a piece of rows,
     its counts).
@@ -58,7 +58,7 @@ def row_heads(matrix: Matrix, commits: Commits) -> dict[str, str | None]:
 def rows_counted(matrix: Matrix, most: int, commits: Commits, heads: Mapping[str, str]) -> int:
     """Return the sum of all counts in the residual's table, from the files of :func:`answer_rows`.
 
-    ``heads`` has the sha256 of each file's head when it was committed; OutputError if a file
+    ``heads`` has the sha256 of each file's head when it was committed. Raise OutputError if a file
     changed.
     """
     found = 0

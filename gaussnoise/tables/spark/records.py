@@ -43,7 +43,7 @@ COMMITTED = "part int, name string, digest string"  # columns of a task's report
 def check_spark(table: object) -> "DataFrame":
     """Return the table, after checking that it is a Spark dataframe with rows that never change.
 
-    ParameterError for other objects, for Spark Connect, and for dataframes with random values.
+    Raise ParameterError for other objects, Spark Connect, and dataframes with random values.
     """
     frame = native_frame(table)
     if not (isinstance(frame, nw.LazyFrame) and hasattr(table, "mapInArrow")):
@@ -87,7 +87,7 @@ class SparkRecords:
         attributes: the columns to read, at least one.
         on_outside, limit, weight, unit, impossible: as for
             :func:`gaussnoise.tables.counting.count.count_marginals`.
-        joint: the sets of clipped numbers that some table has together.
+        joint: the sets of clipped numbers that occur together in some table.
     """
 
     table: "DataFrame"
@@ -166,7 +166,7 @@ class SparkRecords:
         """Return a bound on the sum of the absolute counts in the table of S. NOT private.
 
         A row counts as m units. It adds m − v and v units to the two cells of a clipped number,
-        where v is the number in units: at most m + 2 v.
+        where v is the number in units. So its absolute counts add up to at most m + 2 v.
         """
         grows = any(self.attributes[i].unit is not None for i in S)
         return self.total * (1 + 2 * int(MOST_UNITS) if grows else 1)
@@ -267,7 +267,7 @@ def _counted_in_pieces(placing: Placing, S: Subset, starts: Counts, batches: Bat
 
 
 def _cells(placing: Placing, S: Subset, rows: "pa.Table") -> tuple[Counts, Counts, Counts]:
-    """Return the cells of the table of S with these rows, and the low and high digits of counts."""
+    """Return the cells of S's table in which these rows are, and low and high digits of counts."""
     columns = {name: rows[name].to_numpy() for name in rows.column_names}
     sums = {name: columns[name] for name in placing.sums_of(S)}
     codes = [columns[f"c{i}"] for i in S]

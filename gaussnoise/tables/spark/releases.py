@@ -81,7 +81,7 @@ def released(
     columns: Sequence[str | None],
     verifier: bool,
 ) -> TableRelease:
-    """Return the release of a plan, made by Spark's executors. Call :func:`check_executors` before.
+    """Return the release of a plan by Spark's executors. First call :func:`check_executors`.
 
     Args:
         blank: the release with tables of zeros.
@@ -90,7 +90,7 @@ def released(
         ledger: the ledger to be charged, with an id; or None.
         id: the name of the release in the ledger.
         request: the plan and options, by which a ledger recognises a repeated call.
-        protects: what the budget protects; a ledger accepts only one kind.
+        protects: the unit that the budget protects; a ledger accepts only one kind.
         columns: the names of the columns to be read.
         verifier: whether the verifier is copied into the folder.
     """

@@ -103,7 +103,7 @@ class Run:
         return complete({**found, **{row["name"]: row["digest"] for row in rows}})
 
     def places(self, S: Subset) -> Subset:
-        """Return where the attributes S of the schema are among the columns of :meth:`records`."""
+        """Return the indices of the schema's attributes S among the columns of :meth:`records`."""
         return tuple([self.plan.asked.used.index(i) for i in S])
 
     def in_tasks(self, numbers: Sequence[int], work: tasks.Step) -> list[tuple[str, str]]:

@@ -130,7 +130,7 @@ class Work:
         return Commits(self.result, self.aside)
 
     def again(self, limit: PersonLimit | None) -> PersonLimit | None:
-        """Return the limit on rows per person with the stored key: restarts count the same rows."""
+        """Return the limit on rows per person with the stored key, which selects the same rows."""
         return None if limit is None else replace(limit, key=self.key.read_bytes())
 
     def keep_charge(self, charge: str) -> None:
