@@ -264,7 +264,7 @@ class ConvexImage:
         return is_diagonal(self.matrix)
 
     def _scaled(self, rows: Array) -> Array:
-        """Return ``rows @ A`` for a diagonal A, with the same floating-point numbers."""
+        """Return ``rows @ A`` for a diagonal A, equal bit for bit to the matrix product."""
         return rows * self.matrix.diagonal()
 
     def local_maxima(
@@ -346,7 +346,7 @@ def _longest(matrix: Array) -> int:
 def unit_diagonal(form: Array) -> tuple[Array, Array, Array]:
     """Return (scale, C, residual) such that form ≈ D C'C D, where D = diag(scale).
 
-    The error is at most D·residual·D entry by entry, besides negative eigenvalues.
+    The error of entry (i, j) is at most D·residual·D there; negative eigenvalues are left out.
     """
     form = form / 2 + form.T / 2
     diagonal, sizes = np.maximum(np.diag(form), 0.0), np.abs(form)

@@ -13,7 +13,7 @@ _FITS = 60
 
 
 def form_bound(who: AbstractPatterns, X: Array) -> float:
-    """Return a proven upper bound on ``max_π Σ_{i,j ∈ π} X_ij`` over allowed sets π of ticks.
+    """Return a proven upper bound on ``Σ_{i,j ∈ π} X_ij`` over all allowed sets π of ticks.
 
     X, shape (n, n), is symmetric and not negative.
 
@@ -128,7 +128,7 @@ def vector_bound(who: AbstractPatterns, X: Array) -> float:
 
 
 def hardest_sets(who: AbstractPatterns, X: Array) -> tuple[Indices, MaxCut]:
-    """Return the sets of ticks that may attain the maximum, and lower and upper bounds for each."""
+    """Return the sets that may attain the maximum in :func:`vector_bound`, with their bounds."""
     sets = who.maximal()
     # Z = I attains a set's sum of X_ii; since |Z_ij| <= 1, no value exceeds its sum of |X_ij|
     least = float(np.append(X.diagonal(), 0.0)[sets].sum(axis=1).max())
