@@ -40,7 +40,7 @@ _DIRECTIONS = 4  # number of directions tried per dimension, besides the axes
 
 @dataclass(frozen=True, eq=False)
 class Farthest:
-    """A long point of a body, in the coordinates of an ellipsoid, and a bound on the longest one.
+    """A long point of a body in coordinates of an ellipsoid, and a bound on the longest one.
 
     ``value`` is the squared length of ``point``, and ``upper`` an upper bound on the squared length
     of every point of the body.
@@ -163,7 +163,7 @@ class Body:
             points = np.vstack([points, missing])
 
     def _farther_than_rounding(self, directions: Array) -> Array:
-        """Return farthest points whose component along ``directions`` is more than rounding."""
+        """Return the farthest points along ``directions``, if not zero there up to rounding."""
         tops = self.support_points(np.vstack([directions, -directions]))
         reach = np.abs(tops @ directions.T).max(axis=1, initial=0.0)
         return tops[reach > RANGE_TOLERANCE * self.sizes.max()]
@@ -171,7 +171,7 @@ class Body:
     def farthest(self, whitening: Array, center: Array) -> Farthest:
         """Return the point x of the body with the longest ``whitening @ (x − center)``.
 
-        An upper bound on the squared length is returned with it, since the point may not be exact.
+        The point may not be exact, so an upper bound on the squared length is returned with it.
         """
         moved = self.domain if not center.any() else self.domain - center
         farthest = (whitening @ moved).max_quadratic(np.eye(len(whitening)))
@@ -186,8 +186,8 @@ class Body:
         """Return points x of the body where ‖W (x − center)‖ is locally largest.
 
         W is ``whitening``. Ascents start from ``points`` and from the farthest points in
-        ``directions``; those may end early that are unlikely to reach the squared length
-        ``beyond``.
+        ``directions``. Ascents that are unlikely to reach the squared length ``beyond`` may end
+        early.
         """
         if self._image is not None and len(self._image.offsets) == 1:
             starts = np.vstack([(points - center) @ whitening.T, directions])
@@ -210,7 +210,7 @@ class Body:
     def enclosure(self, factor: Array, whitening: Array, *, slack: float = 1.0) -> Enclosure:
         """Return proven bounds on ‖L⁺z‖ over the body, and on its distance from range(L).
 
-        L is ``factor`` and W, ``whitening``, is about its left inverse. Margins for rounding are
+        L is ``factor``, and ``whitening`` is about its left inverse. Margins for rounding are
         multiplied by ``slack``. So an answer that was stored with ``slack`` 2 passes a verification
         with ``slack`` 1 on any machine.
         """
@@ -275,7 +275,7 @@ def blur(center: Array, size: float) -> float:
 
 
 def moved_back(domain: AbstractDomain, protected: Protected) -> tuple[AbstractDomain, Array]:
-    """Return the domain shifted near the origin, so that its points keep digits, and the shift.
+    """Return the domain shifted near the origin, so that rounding is small, and the shift.
 
     Differences do not depend on a shift, so for K − K the domain is always shifted. If the domain K
     is covered up to a shift, it is shifted only if it is far away. For K ∪ −K nothing is shifted,

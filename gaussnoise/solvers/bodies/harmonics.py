@@ -1,4 +1,4 @@
-"""Closed form for tensor powers x^⊗k at p = 2: by rotation, one number m_j per harmonic degree j.
+"""Closed form for tensor powers x^⊗k at p = 2: one number m_j for each harmonic degree j.
 
 This goes beyond Nikolov & Tang (2023), Theorem 64, which brackets powers of vectors of a cube
 instead of a ball. Let ``t^k = Σ_j π_j P_j(t)`` in Gegenbauer polynomials with P_j(1) = 1. The
@@ -284,12 +284,12 @@ def _trace_operator(exponents: NDArray[np.intp]) -> Array:
 
 
 def _share_of_next(d: int, j: int) -> Fraction:
-    """Return u of Gegenbauer's ``t P_j = u P_{j+1} + (1 − u) P_{j−1}``, with P_j(1) = 1."""
+    """Return u in Gegenbauer's recursion ``t P_j = u P_{j+1} + (1 − u) P_{j−1}``, P_j(1) = 1."""
     return Fraction(j + d - 2, 2 * j + d - 2) if j else Fraction(1)
 
 
 def _gegenbauer(d: int, k: int, t: Fraction) -> dict[int, Fraction]:
-    """Return Gegenbauer's P_j(t) in d dimensions, P_j(1) = 1, for j <= k of the parity of k."""
+    """Return Gegenbauer's P_j(t) in d dimensions for all j <= k with k − j even; P_j(1) = 1."""
     heights = [Fraction(1), t]
     for j in range(1, k):
         up = _share_of_next(d, j)
@@ -299,7 +299,7 @@ def _gegenbauer(d: int, k: int, t: Fraction) -> dict[int, Fraction]:
 
 
 def _is_difference(kind: Protected, d: int, a: Fraction, b: Fraction, t: Fraction) -> bool:
-    """Return whether all differences of the atom (a, b, t) are in the protected set."""
+    """Return whether the protected set contains all differences that the atom stands for."""
     # the atom: a x^⊗k − b y^⊗k for all unit vectors x, y in R^d with <x, y> = t
     inside = 0 <= a <= 1 and 0 <= b <= 1 and -1 <= t <= 1
     return inside and (kind == "replace" or b == 0) and (d > 1 or not a * b or abs(t) == 1)
@@ -313,7 +313,7 @@ def _mass_at_origin(slope: float, radial: float) -> float:
 def _replace_even(
     domain: TensorPower, roots: Mapping[int, float]
 ) -> tuple[dict[int, float], list[tuple[float, tuple[float, float, float]]]]:
-    """Return κ_j, mean squared differences of powers x^⊗k in degree j, and the measure; k even."""
+    """Return κ_j of each harmonic degree j, and the atoms and weights of the measure; k is even."""
     # γ = max Σ_j roots_j √κ_j over the measures; κ_j: mean squared length of the differences
     # in degree j, over π_j. Each round adds the pairs that the covariance covers least.
     d, k = domain.base, domain.order
@@ -422,7 +422,7 @@ def _largest_difference(d: int, k: int, shares: Mapping[int, float]) -> tuple[fl
 
 
 def _halved(pieces: Array) -> Array:
-    """Return each row's Bernstein coefficients on the left half of its interval."""
+    """Return the Bernstein coefficients of each row on the left half of its interval."""
     current, first = pieces, [pieces[:, 0]]
     while current.shape[1] > 1:
         current = (current[:, :-1] + current[:, 1:]) / 2

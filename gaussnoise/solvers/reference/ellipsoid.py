@@ -164,7 +164,7 @@ def cut(
 
 
 def _shrunk(middle: Array, shape: Array, ray: Array, tau: float) -> tuple[Array, Array]:
-    """Return the least ellipsoid with all ``middle + shape b`` of ‖b‖ <= 1 and ray'b <= −tau."""
+    """Return the least ellipsoid around all ``middle + shape b`` with ‖b‖ <= 1, ray'b <= −tau."""
     n = len(middle)
     along, across = (
         n * (1 - tau) / (n + 1),

@@ -73,7 +73,7 @@ def _unpacked(x: Array, between: "scipy.sparse.csr_array", q: int) -> tuple[Arra
 
 
 def _of_norm_one(ratios: Array, later: Array) -> tuple[Array, Array]:
-    """Return d and v, for given v / d, so that the columns of the strategy have norm one."""
+    """Return d and v for given ratios v / d, so that the strategy's columns have norm one."""
     d = 1 / np.sqrt(1 + np.einsum("tj,tjk,tk->t", ratios, later, ratios))
     return d, ratios * d[:, None]
 
@@ -81,7 +81,7 @@ def _of_norm_one(ratios: Array, later: Array) -> tuple[Array, Array]:
 def _value(
     x: Array, bands: Array, between: "scipy.sparse.csr_array", q: int, power: int
 ) -> tuple[float, Array]:
-    """Return the log of the variances' mean (power 1) or power-norm, and derivatives by x."""
+    """Return the log of the mean (power 1) or power-norm of variances, and its derivatives."""
     pairs, logits = _unpacked(x, between, q)
     fading = scipy.special.expit(logits)
     u, ratios = pairs[:, :q], pairs[:, q:]

@@ -139,7 +139,7 @@ def steps_of(
 
 
 def fading_root(n: int, states: int, reach: float) -> tuple[Array, Array]:
-    """Return factors c and decays θ so that ``Σ_j c_j θ_j^{lag − 1}`` is near a square root.
+    """Return factors c and decays θ for which ``Σ_j c_j θ_j^{lag − 1}`` is near a square root.
 
     The root is that of the matrix of running totals, whose entries depend on the lag only. Its
     entries are first multiplied by exp(−lag/reach).

@@ -1,7 +1,7 @@
 """A banded strategy, and one weighted total of all ticks that is measured beside it.
 
 With a strategy matrix C of few diagonals, one person's ticks have orthogonal effects: X = CᵀC is
-zero between them. The best X is positive there, small and smooth, where a person takes part in few
+zero between them. The best X is positive there, small and smooth, if a person takes part in few
 of all ticks. A weighted total ``Σ v_t x_t`` beside C adds v vᵀ to X. By the formula of Sherman and
 Morrison, it lowers the variances of the answers A x by ``(B g)²/(1 + g·g)``, where B = A C⁻¹ and
 Cᵀg = v.
@@ -49,7 +49,7 @@ def total_strategy(C: Array, A: Array, k: int, b: int, p: float) -> Array:
 
 
 def _of_fewer(A: Array, k: int, b: int, p: float) -> tuple[Array, Array]:
-    """Return column lengths beside the best total, over those without a total; and the total."""
+    """Return the ratios of column lengths with and without the best total, and this total."""
     C, search = banded_strategy(A, k, b, p), _Search(A, k, b)
     x = search.packed(C, np.full(len(A), _FIRST / k))
     beside, v = search.unpacked(sharpened(search.value, x, p))
@@ -61,11 +61,11 @@ class _Search:
         self.A, self.band, self.bound = A, Band(A, k, b), TotalBound(len(A), k, b)
 
     def packed(self, C: Array, v: Array) -> Array:
-        """Return the variables x of C and v."""
+        """Return the variables x that stand for C and v."""
         return np.concatenate([C[self.band.places], v])
 
     def unpacked(self, x: Array) -> tuple[Array, Array]:
-        """Return C and v of the variables x: entries of C on the band, then v."""
+        """Return the C and v that the variables x stand for: entries of C on the band, then v."""
         C, count = np.zeros_like(self.A), len(x) - len(self.A)
         C[self.band.places] = x[:count]
         return C, x[count:]
