@@ -242,7 +242,7 @@ def compare(
 
 
 def _epsilon(privacy: AbstractPrivacy) -> float | None:
-    """Return an ε so that ε-private mechanisms satisfy the guarantee; None if none is known."""
+    """Return an ε for which ε-private mechanisms satisfy the guarantee, or None if unknown."""
     try:
         return privacy.to_epsilon()
     except NotAvailableError:
@@ -252,7 +252,7 @@ def _epsilon(privacy: AbstractPrivacy) -> float | None:
 
 
 def _from_counts(domain: AbstractDomain, neighbors: Relation, p: float) -> float | None:
-    """Return ``‖sd‖_p`` of answers from noisy counts of the points, or None if not listed."""
+    """Return ``‖sd‖_p`` of answers from noisy counts of listed points; None without a list."""
     if not isinstance(domain, AbstractFiniteDomain) or isinstance(domain, Marginals):
         return None
     # noise of variance 1; where n is public, the mean of the points is subtracted
@@ -264,7 +264,7 @@ def _from_counts(domain: AbstractDomain, neighbors: Relation, p: float) -> float
 
 
 def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, float, float]:
-    """Return bounds on the change by one record: per coordinate, in the ℓ₂ and in the ℓ₁ norm."""
+    """Return bounds on one record's change: by coordinate, in the ℓ₂ norm and in the ℓ₁ norm."""
     if isinstance(domain, Marginals):
         return _sensitivities_of_tables(domain, neighbors)
     members = domain._listed()

@@ -1,4 +1,4 @@
-"""The dual certificate if sets of ticks cannot be listed: a Markov chain on one person's ticks."""
+"""The dual certificate for sets of ticks that cannot be listed: a Markov chain on the ticks."""
 
 from dataclasses import dataclass
 from typing import Any, Self, final
@@ -65,7 +65,7 @@ class ChainCertificate(AbstractParticipationCertificate[AbstractParticipations])
         return size, scaled @ root
 
     def _factors(self) -> tuple[float, Array, Array]:
-        """Return a ``size``, the matrix ``W^½ A / size``, and R with ``R R' <= Λ`` (or zero)."""
+        """Return a ``size``, the matrix ``W^½ A / size``, and R with ``R R' <= Λ`` (or R = 0)."""
         size, n, k = power_of_two(np.abs(self.domain.matrix).max()), self.domain.dim, self._most()
         moment = self.chain.second_moment()
         lost = 8 * (k + 2) * (max(self.chain.alike.shape) + 8) * EPS

@@ -1,4 +1,4 @@
-"""The dual certificate if people add vectors at their ticks: correlations of the vectors."""
+"""The dual certificate for vectors that people add at their ticks."""
 
 import abc
 import itertools
@@ -70,7 +70,7 @@ class AbstractParticipationCertificate(Certificate, Generic[Rule]):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check the measure; bound one person's changes by QR and semidefinite programmes."""
+        """Check the measure, and bound one person's changes by QR and semidefinite programmes."""
         if (
             problem.domain is not self.domain
             or problem.neighbors != "add-remove"
@@ -108,7 +108,7 @@ class AbstractParticipationCertificate(Certificate, Generic[Rule]):
 @final
 @dataclass(frozen=True, eq=False)
 class ParticipationCertificate(AbstractParticipationCertificate[VectorParticipations]):
-    """Weights on patterns, and correlations of the vectors that a person adds at their ticks.
+    """Weights on patterns of ticks, and correlations of the vectors that a person adds at them.
 
     A pattern π is a set of ticks of one person. The correlations are the Gram matrix Z_π of these
     vectors, with a unit diagonal; the weight is p_π.

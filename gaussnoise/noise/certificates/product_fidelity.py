@@ -91,14 +91,14 @@ class _Side:
 
     @cached_property
     def spectrum(self) -> tuple[Array, Array]:
-        """The eigenvalues, tiny ones as zero, and eigenvectors of ``inner[lead:, lead:]``."""
+        """The eigenvalues, tiny ones set to zero, and eigenvectors of ``inner[lead:, lead:]``."""
         values, axes = np.linalg.eigh(self.inner[self.lead :, self.lead :])
         # directions that may be rounding are set to zero, which only lowers the bound
         return np.where(values > _THIN * values.max(initial=0.0), values, 0.0), axes
 
     @cached_property
     def rotated(self) -> "_Side":
-        """The matrix in a basis with ``inner`` diagonal beyond ``lead``, most coupled first."""
+        """The matrix with ``inner`` diagonal beyond ``lead``, and strongest couplings first."""
         lead, (values, axes) = self.lead, self.spectrum
         couplings = np.column_stack([self.cross[lead:], self.inner[lead:, :lead]])
         couplings = np.where(values[:, None] > 0, axes.T @ couplings, 0.0)
@@ -129,7 +129,7 @@ class _Side:
         return _Side(max(own, 0.0), np.zeros_like(self.cross), (inner + inner.T) / 2)
 
     def split(self, kept: int) -> "_Side":
-        """Return the matrix with ``kept`` directions beyond ``lead``; others count in ``apart``."""
+        """Return the matrix with ``kept`` directions beyond ``lead``; ``apart`` counts the rest."""
         # Write the matrix M as Y Y'. The blocks of Y that couple the removed directions to √λ and
         # to the other directions are dropped: this pinching can only lower the nuclear norm of Y.
         # With the symmetric root of M as Y, one table alone would lose nothing. But other tables
@@ -201,9 +201,9 @@ class Blocks:
         """Return the trace of the root for class k, whose tables have one attribute each.
 
         In a random pair of records, the values of such an attribute are independent of all others,
-        and so are the changes of its tables' answers: with mean zero, they are uncorrelated with
-        those of all other tables, and the trace is a sum. Its two values differ as the weights of
-        pairs say, where the pattern has the attribute, else not at all.
+        and so are the changes of its tables' answers. These have mean zero, so they are not
+        correlated with those of other tables, and the trace is a sum. If the pattern has the
+        attribute, the weights of pairs are the distribution of its values; else these are equal.
         """
         if self.patterns is None:
             return 0.0
@@ -372,7 +372,7 @@ class Blocks:
         return max(bounds), False
 
     def _split_trace(self) -> tuple[float, bool]:
-        """Return (lower bound on the trace of the root, whether it needs no dropped coupling)."""
+        """Return a lower bound on the trace of the root, and whether it keeps all couplings."""
         for kept in _KEPT:
             groups = list(self.split(kept).groups())
             if all(group.is_small for _, group in groups):
@@ -425,7 +425,7 @@ class _Group:
         return tuple(sorted((*self.Q, *(self.kinds[i] for i in T))))
 
     def _parts(self, i: int) -> Parts:
-        """Return (i, True) if i has a direction between two parts; (i, False) if it has others."""
+        """Return (i, True) for i's direction between parts, (i, False) for its other directions."""
         side = self.blocks.sides[self.kinds[i]][0]
         between = ((i, True),) * side.lead
         return (*between, (i, False)) if len(side.cross) > side.lead else between
@@ -440,7 +440,7 @@ class _Group:
         return self.blocks.moved(self._type(_attributes(T)), between)
 
     def _coefficient(self, T: Parts, U: Parts) -> dict[Choice, float]:
-        """Return the weights, by bases, of the Kronecker products that add up to block (T, U)."""
+        """Return the weights, by bases, of the Kronecker products that sum to block (T, U)."""
         R = self._type({*_attributes(T), *_attributes(U)})
         if R not in self._coefficients:
             never = [k for k in self.Q if k not in self.blocks.coupled]
@@ -454,7 +454,7 @@ class _Group:
 
     @cached_property
     def largest(self) -> list[Parts]:
-        """The attribute sets inside no other set, without directions between two parts."""
+        """The attribute sets that no other set contains, without directions between two parts."""
         known = {frozenset(_attributes(T)) for T in self.sets}
         inside = {T for T in known if any(T < U for U in known)}
         return [
@@ -485,7 +485,7 @@ class _Group:
 
     @property
     def has_several(self) -> bool:
-        """Whether an attribute has several bases (sets of queries), with no common eigenvectors."""
+        """Whether any attribute has several bases, so that there are no common eigenvectors."""
         return any(len(self.blocks.sides[k]) > 1 for k in self.kinds.values())
 
     @property
@@ -536,7 +536,7 @@ class _Group:
         return np.block(rows) if rows else np.zeros((0, 0))
 
     def _block(self, T: Parts, U: Parts, bases: Mapping[int, int]) -> Array:
-        """Return the Kronecker product of ``inner`` (in T and U) and ``cross`` (in one of them)."""
+        """Return block (T, U), a Kronecker product: ``inner`` for T ∩ U, ``cross`` for the rest."""
         tensor, axes, one, other = np.ones(()), [], dict(T), dict(U)
         for i in sorted({*one, *other}):
             side = self._side(i, bases)
@@ -558,7 +558,7 @@ class _Group:
         return tensor.transpose(order).reshape(self._dim(T), self._dim(U))
 
     def _couplings(self, U: Parts, i: int) -> Array:
-        """Return entries that couple i's directions to its part in U; to √λ without one."""
+        """Return entries that couple i's directions to its part in U, or to √λ if it has none."""
         side, part = self.blocks.sides[self.kinds[i]][0], dict(U).get(i)
         if part is None:
             return side.cross[side.lead :]
@@ -601,14 +601,14 @@ class _Group:
         return reduce(np.multiply.outer, (self._couplings(T, i) for i, _ in T), np.ones(()))
 
     def _summed(self, T: Parts, U: Parts, V: Parts, w: Array) -> Array:
-        """Return ``Σ w Π_i f_i`` over axes of T not in U or V; f_i: product of both couplings."""
+        """Return ``Σ w Π_i f_i`` over axes of T outside U, V; f_i: product of both couplings."""
         operands: list = [w, list(range(len(T)))]
         for axis, (i, _) in enumerate(T):
             operands += [self._couplings(U, i) * self._couplings(V, i), [axis]]
         return np.einsum(*operands, [axis for axis, part in enumerate(T) if part in {*U, *V}])
 
     def _places(self, U: Parts, V: Parts, starts: dict[Parts, int]) -> tuple[Places, Places]:
-        """Return the rows and columns of the nonzero entries of block (U, V), on axes U ∪ V."""
+        """Return rows and columns of the nonzero entries of block (U, V), with an axis per part."""
         both = sorted(part for part in {*U, *V} if not part[1])
         sizes = [self._dim((part,)) for part in both]
         grid = np.indices(sizes, sparse=True) if both else ()
@@ -650,7 +650,7 @@ def _pair_correlations(weights: Array, upper: NDArray[np.bool_], lead: int) -> t
 def _class_sides(
     bases: tuple[AbstractBase, ...], weights: Array, upper: NDArray[np.bool_]
 ) -> list[_Side]:
-    """Return one matrix for each base of a class; exact, uncoupled ones for even categories."""
+    """Return one matrix per base of a class; exact and uncoupled if all categories are alike."""
     n = len(weights)
     if n == 1 or np.ptp(weights) == 0:
         grams = [None if base.is_identity else base.gram() for base in bases]
@@ -687,7 +687,7 @@ def _reflection(unit: Array) -> Array:
 
 
 def _log_determinant(matrix: Array) -> float:
-    """Return log det of ``matrix`` ⪰ I; zero, a lower bound, if rounding prevents it."""
+    """Return log det of ``matrix`` ⪰ I, or the lower bound zero if rounding prevents this."""
     try:
         pivots = np.diag(scipy.linalg.cholesky(matrix, check_finite=False))
     except np.linalg.LinAlgError:

@@ -71,8 +71,8 @@ class TensorCertificate(Certificate):
     ) -> list[Verification]:
         """Check the form of the factor, and find the largest ``z' M⁺ z`` over z in the set.
 
-        It is found by branch and bound, and M is the covariance. The columns of its factor must be
-        harmonic tensors, degree by degree.
+        The maximum is found by branch and bound; M is the covariance. The columns of its factor
+        must be harmonic tensors, degree by degree.
         """
         if not all(np.isfinite(array).all() for array in (self.atoms, self.weights)):
             raise CertificateError("verify: expected finite numbers, got NaN or infinity")
