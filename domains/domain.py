@@ -51,8 +51,8 @@ class AbstractDomain(Storable, abc.ABC):
     A domain of your own supplies ``dim`` and two methods, ``_support_point`` and
     ``_max_quadratic``, which receive validated arguments; the public methods validate and delegate.
     Set ``is_symmetric`` if K = −K: answers then take less time and have narrower bounds. For sets
-    without a center, ``_difference`` may return K − K as a domain with a better oracle than the
-    general one, whose bound is within a factor two of the maximum (Jung 1901). With a name like
+    without a center, ``_difference`` may return K − K as a domain of its own, since the bound of
+    the general oracle may be twice the maximum (Jung 1901). With a name like
     ``stored_as = "disc"``, results computed from the domain can be saved. Files then hold the
     arguments of its constructor, each of which must be an attribute of the same name: a number, an
     array, a tuple or a set.
@@ -104,7 +104,7 @@ class AbstractDomain(Storable, abc.ABC):
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether it is known that K = −K, which means that −x is in K for every x in K."""
+        """Whether K = −K is known: −x is in K for every x in K."""
         return False
 
     def _contains(self, x: Array) -> bool:
@@ -179,7 +179,7 @@ class AbstractDomain(Storable, abc.ABC):
         return X @ np.linalg.pinv(A).T
 
     def _map_into(self) -> Map | None:
-        """Return a function that maps rows into K and keeps rows that are members, or None."""
+        """Return a function that maps rows into K and keeps members unchanged, or None."""
         return None
 
     def _magnitudes(self) -> Array:
@@ -411,7 +411,7 @@ def _checked_point(method: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def _checked_bracket(method: Callable[..., Any]) -> Callable[..., QuadraticMax]:
-    """Return the method with a check that the bounds that it returns are consistent."""
+    """Return the method with a check of the consistency of the returned bounds."""
 
     @functools.wraps(method)
     def max_quadratic(self: AbstractDomain, form: Array, center: Array) -> QuadraticMax:

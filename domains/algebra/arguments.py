@@ -1,4 +1,4 @@
-"""Checks of the arguments of set operations, and lists of the points of sets."""
+"""Checks for the arguments of set operations, and lists of points."""
 
 import math
 from collections.abc import Sequence

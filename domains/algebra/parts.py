@@ -11,7 +11,7 @@ from .arguments import checked_domains
 
 @dataclass(frozen=True, eq=False)
 class AbstractOfParts(AbstractDomain):
-    """A set made of several sets, its parts; a multiple of the set is made of their multiples."""
+    """A set made of several sets, its parts; its multiples are made of multiples of the parts."""
 
     parts: tuple[AbstractDomain, ...]
 

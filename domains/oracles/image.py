@@ -18,7 +18,7 @@ _MOST_RATIO = 120.0
 
 
 class Block(Protocol):
-    """A 2-convex body L that changes of signs leave unchanged.
+    """A 2-convex body L that contains (±x_1, …, ±x_n) with x, for all signs.
 
     The squares (x_1², …, x_n²) of its members fill a convex set T. If T contains a point, it
     contains every point with smaller, nonnegative coordinates.

@@ -32,7 +32,7 @@ class AbstractParticipations(AbstractDomain):
     Attributes:
         matrix: A, shape (n, n), lower triangular with no zero on the diagonal; tick i adds
             multiples of column i to the answers.
-        who: the rule that says which ticks one person may occupy.
+        who: the rule for the ticks that one person may occupy.
     """
 
     matrix: Array

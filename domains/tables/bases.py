@@ -712,7 +712,7 @@ class Base(AbstractBase):
 
 
 def _plain(value: Any) -> Any:
-    """Return a value whose tuples and arrays are lists, and whose numbers are Python's own."""
+    """Return a value with lists in place of tuples and arrays, and with Python's own numbers."""
     if isinstance(value, np.ndarray | np.generic):
         return _plain(value.tolist())
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:

@@ -27,8 +27,8 @@ class StreamProduct(AbstractFiniteDomain):
 
     At least one of them is a workload over time.
 
-    One person contributes a record of the other sets at one tick. Each linear query about such
-    records is followed over time by the workload over time. ``kron`` makes such products.
+    One person contributes a record of the other sets at one tick. The workload over time combines
+    the answers to each linear query about such records. ``kron`` makes such products.
 
     Args:
         parts: K_1, …, K_m, each a ``StreamWorkload``, a ``FiniteSet``, ``Marginals`` or

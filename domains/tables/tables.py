@@ -77,7 +77,7 @@ class AbstractTables(AbstractFiniteDomain):
     def content(self) -> tuple[object, ...] | None:
         """The values that decide whether two tables are equal; None if they are unknown.
 
-        They are unknown if a base is of a user's own class, which may compare any of its arguments.
+        They are unknown if a base is of a user's own class, which may define equality by itself.
         """
         known = all(is_known(base) for term in self.terms for _, base in term)
         return (type(self), self.sizes, self.terms, self.weights) if known else None

@@ -67,7 +67,7 @@ def certify(
             measured ones.
         neighbors: "add-remove", "replace" or a policy graph on the cells, as in
             :func:`optimal_noise`. If the number of records is public, estimates use it.
-        participation: for data that arrive over time, the ticks that one person may occupy. A is
+        participation: for data over time, the ticks that one person may occupy. A is
             then lower triangular, (n, n), with no zero on the diagonal, and column i of A and of C
             belongs to tick i. Whether the answer at tick t needs later outputs is not checked. If
             omitted and the strategy is a generator from :func:`~gaussnoise.streams.noise`, the

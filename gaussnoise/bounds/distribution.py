@@ -28,7 +28,7 @@ def at_distribution(
         domain: K.
         rows: shape (k, d), distinct.
         counts: shape (k,), the number of records equal to each row.
-        proof: the proof for the set of all differences x − y of a record x and a y in K, or for
+        proof: the proof for all differences x − y of a record x and a y in K, or for
             the differences of some of the records.
         p: error norm.
         free: the bound that holds for all P; at p = 2, it has the same weights.

@@ -1,4 +1,4 @@
-"""A mechanism that proves that, under (ε, δ), some data sets have no lower bound."""
+"""A proof by example that, under (ε, δ), some data sets have no lower bound."""
 
 from dataclasses import dataclass
 from typing import final

@@ -161,10 +161,10 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
       oracles are wrong.
     * Otherwise, w must be within ``radius`` of W (K − o)/size, or within the slack of membership.
       The stored ``sensitivity_squared`` of the noise bounds differences of members; twice the
-      larger of the two distances is added. This requires oracles of the domain that are right up to
-      rounding of numbers of the size that :func:`magnitudes` returns.
+      larger of the two distances is added. This requires that the domain's oracles are right, up to
+      the rounding of numbers as large as :func:`magnitudes`.
 
-    If records are dropped (sums only), a record that is not a member, or whose w is longer than
+    If records are dropped (sums only), a record that is not a member, or has a w longer than
     ``radius``, gets z = 0, so its w is in the same ball. Both conditions are checked record by
     record, by elementwise arithmetic alone. So whether a record counts depends on this record only,
     and neighbours differ by the contribution of one record.

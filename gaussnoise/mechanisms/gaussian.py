@@ -61,7 +61,7 @@ class GaussianMechanism(PickledByArguments):
     r"""A mechanism that releases unbiased means or sums of records, with correlated Gaussian noise.
 
     The covariance of the noise is ``M · sensitivity_squared / (2ρ n²)`` (without n² for sums),
-    where M is the covariance of the optimal noise that it is given.
+    where M is the covariance of ``noise``.
 
     For listed points, the strategy ``b_i`` (point_i = origin + L b_i, M = L L') is rounded to
     integers before any data are read. For bodies, every record is rounded to a public grid, without
@@ -237,7 +237,7 @@ class GaussianMechanism(PickledByArguments):
     def rounding_bias(self) -> Array:
         """An upper bound on the bias by rounding, for each coordinate, shape (d,).
 
-        The bias is that of the mean, or for sums that of each record.
+        The bias is that of the mean, or for sums the bias of each record.
         """
         lattice = self._lattice
         return (

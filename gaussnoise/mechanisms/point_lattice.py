@@ -104,8 +104,8 @@ def bits_for(length: float, rho: float) -> int:
 def origin_rows(points: Array, neighbors: Relation) -> NDArray[np.intp] | None:
     """Return, for each point, the index of the point that is its origin; None if origins are zero.
 
-    If the number of records is public, the origin is a member of K, so that coordinates that no
-    neighbour can change are exact. Under a policy graph, it is a member of the same component. The
+    If the number of records is public, the origin is a member of K. So coordinates are exact if no
+    neighbour can change them. Under a policy graph, it is a member of the same component. The
     origin depends only on the values of the points, so equal points have the same origin.
     """
     if neighbors == "add-remove":

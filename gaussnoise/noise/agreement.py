@@ -11,7 +11,7 @@ from ..errors import ParameterError
 @final
 @dataclass(frozen=True)
 class ReplaceWithin:
-    """The relation of data sets that differ in one record, whose public attributes are equal.
+    """The relation of data sets that differ in one record, but not in its public attributes.
 
     The number of records with each combination of public attributes is published exactly, so the
     public attributes of a record are not protected at all.

@@ -66,10 +66,10 @@ def factorize(
     Returns:
         A :class:`Factorization`; ``float(...)`` is the upper bound.
 
-    Structure that holds exactly for the stored numbers is used, and named in ``.method``: by FFT,
-    group-circulants ``A[g, h] = f(g ∓ h)`` over Z_{n1} × ... × Z_{nk} in C order; matrices of
-    entries 0 and ±c that are Kronecker products (give others as lists, since rounded products may
-    differ from the exact ones); and matrices for which uniform weights are optimal, such as
+    Structure that holds exactly for the stored numbers is used, and named in ``.method``:
+    group-circulants ``A[g, h] = f(g ∓ h)`` over Z_{n1} × ... × Z_{nk} in C order, by FFT; matrices
+    of entries 0 and ±c that are Kronecker products (give others as lists, since rounded products
+    may differ from the exact ones); and matrices for which uniform weights are optimal, such as
     Hadamard matrices and orbits of a symmetry group.
 
     Raises:
@@ -116,7 +116,7 @@ def factorize(
 @final
 @dataclass(frozen=True, eq=False)
 class Witness:
-    """Dual weights that prove that no factorization is better (Nikolov & Tang 2023, Theorem 26).
+    """Dual weights that prove a factorization optimal (Nikolov & Tang 2023, Theorem 26).
 
     They prove ``γ_(p)(A) >= ‖W^{1/2} A Λ^{1/2}‖_*``.
 

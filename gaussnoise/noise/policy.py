@@ -1,4 +1,4 @@
-"""Policy graphs, whose edges join values of a record that must be indistinguishable."""
+"""Policy graphs: an edge joins two values of a record that must be indistinguishable."""
 
 import warnings
 from dataclasses import dataclass

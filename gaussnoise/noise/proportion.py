@@ -13,7 +13,7 @@ from ..errors import ParameterError
 @final
 @dataclass(frozen=True)
 class AddInProportion:
-    """The relation of data sets that differ in one row, whose budget grows with its numbers.
+    """The relation of data sets that differ in one row, with a budget that grows with its numbers.
 
     A row has numbers u_j, in units of the length of the interval in which queries treat number j.
     It may cost ``ρ (1 + Σ_j (u_j/t_j)²)``. If the row changes the answers by φ, noise of covariance

@@ -1,1 +1,1 @@
-"""Solvers that find the best covariance for a set, and a measure that proves it to be the best."""
+"""Solvers that find the best covariance for a set, and a measure as proof."""

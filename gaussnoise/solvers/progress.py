@@ -23,7 +23,7 @@ class Progress:
     Attributes:
         steps: iterations spent.
         lower: lower bound on γ, the least error that any noise can have.
-        upper: upper bound on γ: the error of the noise that a solve stopped now would return.
+        upper: upper bound on γ: the error of the noise that is returned if the solve stops now.
 
     >>> brackets = []
     >>> noise = gn.optimal_noise(gn.FiniteSet(np.eye(3)), progress=brackets.append)

@@ -34,7 +34,7 @@ class ChainCertificate(AbstractParticipationCertificate[AbstractParticipations])
     person can add 1 at all ticks of π.
 
     Attributes:
-        domain: the workload, and the rule that says at which ticks a person may take part.
+        domain: the workload, and the rule for the ticks at which a person may take part.
         chain: the Markov chain: its start s, its steps K, and the correlations c.
         coordinate_weights: w, shape (n,), with ``‖w‖_{s*} <= 1``, s* = p/(p − 2).
     """

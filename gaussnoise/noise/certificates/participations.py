@@ -36,7 +36,7 @@ class AbstractParticipationCertificate(Certificate, Generic[Rule]):
     """A measure on the changes that one person can make under a rule of participation.
 
     Attributes:
-        domain: the workload, and the rule that says at which ticks a person may take part.
+        domain: the workload, and the rule for the ticks at which a person may take part.
         coordinate_weights: w, shape (n,), with ``‖w‖_{s*} <= 1``, s* = p/(p − 2).
     """
 

@@ -325,7 +325,7 @@ class Blocks:
                 yield copies, _Group(self, Q)
 
     def _types_of_uncoupled_sets(self, T: Type) -> set[Type]:
-        """Return the types of the parts of a set of type T that may be uncoupled from others."""
+        """Return the types of subsets of T that may be uncoupled from the other attributes."""
         never = [k for k in T if k not in self.coupled]
         rest = [k for k in T if k in self.coupled]
         chosen = itertools.chain.from_iterable(

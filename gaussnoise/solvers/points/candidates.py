@@ -131,7 +131,7 @@ class Differences:
         return self.points[rows[:, 0]] - self.points[rows[:, 1]]
 
     def first(self) -> tuple[Rows, Rows]:
-        """Return pairs of points that are far apart, then a few pairs that span all differences.
+        """Return pairs of points at large distances, then a few pairs that span all differences.
 
         Distances are in coordinates in which the covariance for equal weights is the identity.
         """

@@ -173,7 +173,7 @@ def _by_rotations(
 
 
 def _squared_norm(bands: Array, row_weights: Array, column_weights: Array) -> float:
-    """Estimate the sum of squares of the entries of G⁻¹, by its products with vectors of signs."""
+    """Estimate the sum of the squared entries of G⁻¹, from its products with sign vectors."""
     # G = R^-½ B C^-½, with the bands of B and the diagonal matrices R and C of weights
     n = len(row_weights)
     below = np.zeros_like(bands)  # stored by columns, as LAPACK wants it

@@ -54,7 +54,7 @@ class Recursion:
         return self.workload.bands, self.diagonal, self.shown, self.kept, self.fading
 
     def scaled(self, factor: float) -> "Recursion":
-        """Return the recursion whose noise is ``factor`` times that of this one."""
+        """Return the recursion with ``factor`` times the noise of this one."""
         return replace(self, diagonal=self.diagonal / factor, shown=self.shown / factor)
 
     def strategy(self) -> Array:

@@ -27,7 +27,7 @@ _LONGEST = 3.0  # largest step of Newton's method, in the logarithm of a weight
 
 @dataclass(frozen=True, eq=False)
 class SmoothNewton:
-    """Derivatives of the logarithms of leverages by smooth changes of the logarithms of weights.
+    """Derivatives of log leverages by smooth changes of log weights.
 
     The weights of answers are those of contributions in reverse order.
 

@@ -41,7 +41,7 @@ class TableNoise:
     Attributes:
         noise: shape (types,), the variance of the residual measurement of each type of attribute
             set, if the columns of the contrasts have length one.
-        shares: shape (types of tables,), the dual weight of each type of tables, summed over the
+        shares: shape (types of tables,), the dual weight of each type of table, summed over the
             tables of the type.
         patterns: shape (k, classes), each row a pattern: the number of attributes of each class in
             which a record and its replacement differ; one row of zeros if records are not replaced,

@@ -1,4 +1,4 @@
-"""Strategies of one attribute whose columns have short differences, for records that are replaced.
+"""Strategies of one attribute with short differences of columns, for replaced records.
 
 A strategy is the matrix that is applied to the counts of an attribute's categories before noise is
 added. Cells are these categories.

@@ -229,7 +229,7 @@ class Workload:
         """The summed variances of a base's queries from unit noise on contrasts, and on totals.
 
         Keys are (index of the class, index of the base). A total that no answer needs still gets a
-        small variance, so that it is measured and cells can be released.
+        small variance: it is then measured, and cells can be released.
         """
         traces = {}
         for k, (strategy, bases) in enumerate(zip(self.strategies, self.bases, strict=True)):
