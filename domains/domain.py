@@ -167,7 +167,7 @@ class AbstractDomain(Storable, abc.ABC):
         return self, np.zeros(self.dim)
 
     def _drift(self, shift: Array) -> float:
-        """Return an upper bound on the rounding error of the vector from :meth:`_apart`."""
+        """Return a bound on the rounding error of ``shift``, the vector from :meth:`_apart`."""
         return 4 * float(EPS * self._magnitudes().max()) if shift.any() else 0.0
 
     def _near(self, X: Array) -> Array | None:

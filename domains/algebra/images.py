@@ -150,7 +150,7 @@ class LinearImage(AbstractDomain):
         return bracket(self._support_point, form, center, upper, [A @ inner.maximizer])
 
     def _part_by_part(self, form: Array) -> QuadraticMax | None:
-        """Return bounds on the largest ``(A x)' form (A x)``, summed over the factors, or None."""
+        """Return bounds on the largest ``(A x)' form (A x)`` by factors of the body, or None."""
         # None if the body is no Cartesian product, or if the form mixes coordinates of two factors
         pieces = [(self.matrix[:, s], part) for s, part in self.body._factors()]
         if not pieces:

@@ -135,7 +135,7 @@ class Product(AbstractOfParts):
 
     @cached_property
     def _pieces(self) -> AbstractDomain | None:
-        """The product as the hull of one set for each choice of listed points, or None."""
+        """The product as a hull of sets, one for each choice of listed points, or None."""
         # each set is {x} × L: x has a point of every listed factor, L is the product of the others
         points = [points_of(K) for K in self.parts]
         listed = [X for X in points if X is not None]
@@ -291,7 +291,7 @@ class Kronecker(AbstractDomain):
 
     @cached_property
     def _pieces(self) -> AbstractDomain | None:
-        """The product as the hull of one set x ⊗ K for each point x of a listed factor, or None."""
+        """The product as a hull of images of a factor, one per point of the other; or None."""
         k, m = self.left.dim, self.right.dim
         left, right = points_of(self.left), points_of(self.right)
         if left is not None and _are_few(left, k * m**2):

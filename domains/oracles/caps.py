@@ -129,7 +129,7 @@ class _Search:
         return bounds
 
     def _vertices(self, heights: Array) -> Array:
-        """Return the length of the vertex with the signs of each row, and store the longest one."""
+        """Return the length of the vertex with the signs of each row, and store the longest."""
         signs = np.where(heights < 0, -1.0, 1.0)
         lengths = np.linalg.norm(signs @ self.G.T, axis=1)
         best = int(lengths.argmax())

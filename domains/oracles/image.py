@@ -152,7 +152,7 @@ class SquaresBlock:
 
 
 def _mixture(rows: Array, theta: Array) -> Array:
-    """Return weights w of sum one that maximize ``Σ_i θ_i √(w·rows)_i``, for each row θ."""
+    """Return weights w of sum one that maximise ``Σ_i θ_i √(w·rows)_i``, for each row θ."""
     return _mixture_of_two(rows, theta) if len(rows) == 2 else _mixture_of_many(rows, theta)
 
 

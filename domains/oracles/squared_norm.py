@@ -77,7 +77,7 @@ class Found:
 
 
 class _Body:
-    """A product of sign-invariant blocks with widths one, whose boxes are joined into one."""
+    """A product of sign-invariant blocks with widths one, with its boxes joined into one."""
 
     def __init__(self, blocks: "tuple[Block, ...]", intervals: int = 0) -> None:
         self.blocks = blocks
@@ -415,7 +415,7 @@ def _dual(
         return V, theta, body.support_point(theta)
 
     def objective(flat: Array) -> tuple[float, Array]:
-        """Return ‖U‖²/2 − h(θ) and its gradient, for the row norms θ of G'U (h: support)."""
+        """Return ‖U‖²/2 − h(θ) and its gradient; θ: row norms of G'U, h: support function."""
         U = flat.reshape(r, k)
         V, theta, x = parts(U)
         ratio = np.divide(x, theta, out=np.zeros(n), where=live)

@@ -41,7 +41,7 @@ def form_bound(who: AbstractPatterns, X: Array) -> float:
 
 
 def _path_bound(who: Apart, own: Array, between: Array) -> float:
-    """Return an upper bound on ``Σ_i own_i + Σ_{i≠j} between_ij`` over all sets of ticks."""
+    """Return a bound on ``Σ_i own_i + Σ_{i≠j} between_ij`` over sets of ticks, from paths."""
     # A dynamic programme chooses the ticks in turn; pairs of successive ticks are exact. Ticks that
     # are m >= 2 steps apart are at least m b apart: such a pair counts once, at either, with the
     # largest value of its row or column from that distance on.
@@ -65,7 +65,7 @@ def _path_bound(who: Apart, own: Array, between: Array) -> float:
 
 
 def _total_bound(who: Apart, own: Array, between: Array) -> float:
-    """Return an upper bound on ``Σ_i own_i + Σ_{i≠j} between_ij`` over all sets of ticks."""
+    """Return a bound on ``Σ_i own_i + Σ_{i≠j} between_ij`` over sets of ticks, from totals."""
     # With any v >= 0 the sum is that of own_i − v_i² and of between_ij − v_i v_j, plus (Σ v_i)².
     # Between α and β a square s² is at most its chord (α + β) s − α β, which is linear in the set.
     # What v v' leaves of ``between`` counts k − 1 times at each tick, as the largest of its row.

@@ -156,7 +156,7 @@ class BoxMoments(AbstractBoxImage):
 
     @cached_property
     def _from_unit(self) -> Array:
-        """The matrix from monomials of v in [−1, 1]^d to those of x = middle + v · half width."""
+        """The matrix from monomials of v in [−1, 1]^d to those of x = middle + half width · v."""
         middle, half = self.low / 2 + self.high / 2, self.high / 2 - self.low / 2
         d, (i, j) = len(self.low), self._pairs
         matrix, rows = np.diag(self._moments(half[None])[0]), 1 + d + np.arange(len(i))

@@ -330,7 +330,7 @@ def _leading(tensor: Array, d: int) -> list[Array]:
 def _climb(
     polynomial: Polynomial, starts: list[Array], tries: int = 12, steps: int = 1000
 ) -> Array:
-    """Return the unit vector with the best local maximum of the polynomial that is found."""
+    """Return the unit vector at the best local maximum of the polynomial that ascents find."""
     # symmetric higher-order power method u ← (∇f(u) + αu)/‖·‖, whose shift α is raised until f does
     # not decrease (Kolda & Mayo 2011)
     order = np.argsort([-polynomial(u)[0] for u in starts], kind="stable")[:tries]
@@ -512,7 +512,7 @@ def _norm_power(coordinates: SymmetricCoordinates) -> Array:
 
 
 def _pairs(coordinates: SymmetricCoordinates) -> tuple[NDArray[np.intp], Array]:
-    """Return a number of the union, and √(product of ``counts``), for every pair of multisets."""
+    """Return, for each pair of multisets, an index of their union and √ of the counts' product."""
     exponents = coordinates.exponents()
     kind = np.zeros(len(exponents) ** 2, dtype=np.intp)
     for column in exponents.T:  # renumbered after each index, so that no number overflows

@@ -93,7 +93,7 @@ class TwoConvex(AbstractDomain):
         return self._image().max_quadratic(form, center)
 
     def _contains(self, x: Array) -> bool:
-        """Return whether x is in the body: a convex combination of ``squares`` is at least x²."""
+        """Return whether a convex combination of ``squares`` is at least x², up to ``SLACK``."""
         widths = np.sqrt(self.squares.max(axis=0))
         if x[widths == 0].any():
             return False

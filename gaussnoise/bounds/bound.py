@@ -393,7 +393,7 @@ def _in_proportion(
     rows: float,
     unbiased: Unbiased,
 ) -> Bound:
-    """Return the bound for budgets ``P = ρ (1 + Σ_j u_j²)`` that grow with a record's numbers."""
+    """Return the bound for budgets ``ρ (1 + Σ_j u_j²)`` that grow with a record's numbers u_j."""
     # Here T_j is the public scale of number v_j of a record, and u_j = v_j / T_j.
     # A record of budget P changes the mean of an unbiased mechanism by its point φ, and φ' M⁺ φ <=
     # χ² <= e^{2P} − 1 with the mechanism's covariance M (Hammersley–Chapman–Robins). So M covers

@@ -162,7 +162,7 @@ class TradeOff:
 
 
 def _clipped(spectrum: Array, counts: Array) -> tuple[Array, Array]:
-    """Return ``Σ u σ/σ₁`` and ``Σ u²`` over eigenvalues σ; ``u = min(1, c σ/σ₁)`` for each c."""
+    """Return ``Σ u s`` and ``Σ u²`` over s = σ / max σ, ``u = min(1, c s)``, for clips c."""
     share = spectrum / spectrum.max()
     u = np.minimum(1.0, _CLIPS[:, None] * share)
     return u @ (counts * share), u**2 @ counts

@@ -468,7 +468,7 @@ class LocalMechanism:
             return [self._label + code.message(code.unit(y, draw), draw) for y in Y]
 
     def _coordinates(self, records: "ArrayLike", on_outside: str) -> Array:
-        """Return ``A⁻¹(x − v)``, shortened to the unit ball, for each record x; 0 if dropped."""
+        """Return each record in whitened coordinates, shortened to the unit ball; 0 if dropped."""
         # A A' is the covariance of the noise, and v its center
         X, counted = self._members(records, on_outside)
         with np.errstate(all="ignore"):

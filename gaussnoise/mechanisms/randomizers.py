@@ -120,7 +120,7 @@ class Codebook(PickledByArguments):
 
     @cached_property
     def _chosen_square(self) -> float:
-        """The mean of ⟨u, y⟩² for the candidate u sent for y, or ``_square`` if that is larger."""
+        """The mean of ⟨u, y⟩² for the candidate u sent for a unit y; at least ``_square``."""
         outside = (self.size * self._square - self.closest * self.cap_square) / (
             self.size - self.closest
         )
@@ -281,7 +281,7 @@ def _codebook(
 
 @lru_cache(maxsize=64)
 def _least_variance(dim: int, epsilon: float, spherical: bool) -> tuple[int, int, float, float]:
-    """Return the best sizes of codebook and cap, and means of ⟨u, y⟩, ⟨u, y⟩² over the cap."""
+    """Return the best numbers of pairs and of cap members, ``cap_mean`` and ``cap_square``."""
     best, mass = _ideal(dim, epsilon, spherical)
     pairs = 1
     while True:
@@ -349,7 +349,7 @@ def cap_moments(pairs: int, closest: int, dim: int | None = None) -> tuple[float
 
 @lru_cache(maxsize=8)
 def _quadrature(dim: int | None) -> tuple[Array, Array, Array]:
-    """Return (values, tails, weights) for integrals over |⟨u, y⟩| for a random vector u."""
+    """Return (values, tails, weights) for integrals over |⟨u, y⟩|; u is random, y a unit vector."""
     # u: uniform on the sphere, or standard normal if dim is None; tails: chances of a larger value
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     if dim is None:

@@ -551,7 +551,7 @@ def _by_optimisation(
 
 
 def _at_uniform_weights(A: Array, p: float) -> _Part:
-    """Return the factors ``U S^½`` and ``S^½ V'`` for the singular value decomposition of A."""
+    """Return the factors ``U S^½`` and ``S^½ V'`` of the singular value decomposition U S V'."""
     # they are optimal if all rows of the first and all columns of the second have equal norms
     rows, columns = (A != 0).any(axis=1), (A != 0).any(axis=0)
     w = np.where(rows, rows.sum() ** -dual_power(p), 0.0 if p > 2 else 1.0)

@@ -100,7 +100,7 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
 
     @cached_property
     def _sums(self) -> dict[Type, float]:
-        """The number ``variance · Π_{i∈T} (n_i − 1) n_i`` for each type of attribute set T."""
+        """The number ``variance · Π_{i∈T} (n_i − 1) n_i`` by type of T, with n_i categories."""
         # the variance of a cell of table S is their sum over T ⊆ S, over the square of S's cells
         sizes = [self.domain.sizes[members[0]] for members in self.by_type.orbits.classes]
         return {

@@ -217,7 +217,7 @@ def _solved_sets(
 
 
 def _correlations(second_moment: Array, sets: Indices, weights: Array) -> Array:
-    """Return correlation matrices Z_π of ``sets`` π, (P, k, k), with ``Σ p_π Z_π`` near Λ."""
+    """Return correlations for ``sets``, (P, k, k), with a weighted sum near ``second_moment``."""
     # the certificate is valid even if the sum differs from Λ, the second moment: each Z_π has unit
     # diagonal and is positive semidefinite, so that one person's vectors may be so correlated
     n = len(second_moment)

@@ -209,7 +209,7 @@ def _generated(
 
 
 def _product(problem: Problem, parts: tuple[Array, Array], tol: float) -> Design:
-    """Return the Kronecker product of both parts' designs, which covers all ``b ⊗ c``."""
+    """Return the Kronecker product of both parts' designs, which covers the parts' product."""
     share = math.expm1(math.log1p(tol) / 2)
     one, other = (
         _design(problem, part.T, np.arange(part.shape[1])[:, None], share, "auto", _silent)[0]

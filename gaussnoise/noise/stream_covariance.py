@@ -98,7 +98,7 @@ class StreamCovariance(AbstractCovariance):
 
 
 def _precision_bands(bands: Array, weights: Array) -> Array:
-    """Return the bands of the matrix ``A⁻ᵀ Λ⁻¹ A⁻¹``, (b + 1, n), with Λ = diag ``weights``."""
+    """Return the bands of ``Bᵀ diag(weights)⁻¹ B``, (b + 1, n), for the B with these bands."""
     b, n = len(bands) - 1, bands.shape[1]
     # entry (t, t − m) is in row m, column t; it is zero where t < m
     precision = np.zeros((b + 1, n))

@@ -54,7 +54,7 @@ def table(orders: tuple[int, ...], sign: int) -> NDArray[np.intp]:
 
 
 def _group(A: Array) -> Piece | None:
-    """Return A as circulant over a group: ``A[g, h] = f(g − sign·h)`` exactly; or None."""
+    """Return A as a :class:`Piece` that is exactly circulant over a group, or None."""
     n, f = len(A), A[:, 0]
     if A.shape != (n, n) or n == 1 or not set(A[0]) <= set(f):
         return None

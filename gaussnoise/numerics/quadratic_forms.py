@@ -179,7 +179,7 @@ def quadratic_near(f: Callable[[Array], Array], root: Array) -> tuple[Quadratic,
 
 
 def _poles(eigenvalues: Array) -> tuple[float, float]:
-    """Return the ends of the interval of all t around zero with ``1 − λ t > 0`` for every λ."""
+    """Return the ends of the interval of all t with ``1 − λ t > 0`` for every eigenvalue λ."""
     least, most = eigenvalues.min(initial=0.0), eigenvalues.max(initial=0.0)
     return 1 / least if least < 0 else -math.inf, 1 / most if most > 0 else math.inf
 
@@ -197,7 +197,7 @@ def _root(f: Callable[[float], float], side: float, limit: float, step: float) -
 
 
 def _cdf(eigenvalues: Array, squared_slopes: Array, x: float) -> float:
-    """Return P(``Σ_j λ_j (z_j² − 1) + b_j z_j <= x``) for independent standard Gaussians z_j."""
+    """Return P(``Σ λ (z² − 1) + b z <= x``), normal z, eigenvalues λ, squared slopes b²."""
 
     def cumulants(s: float) -> tuple[float, float, float]:
         """Return the cumulant generating function and its first two derivatives."""

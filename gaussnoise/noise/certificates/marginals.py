@@ -232,7 +232,7 @@ def explicit_fidelity(witness: MarginalCertificate) -> tuple[float, float]:
 
 
 def _coordinate_weights(witness: MarginalCertificate, workload: Workload) -> Array:
-    """Return every cell's weight: its share of the dual weights to the power 1 − 2/p."""
+    """Return every cell's weight: the power 1 − 2/p of its share of the dual weights."""
     place = {S: k for k, S in enumerate(workload.types)}
     parts = []
     for S in witness.domain.subsets:

@@ -397,7 +397,7 @@ class Blocks:
 
 
 class _Group:
-    """The blocks of the attribute sets Q ∪ T, for a fixed set Q of uncoupled attributes."""
+    """The blocks of attribute sets Q ∪ T, for one set Q of uncoupled attributes and many T."""
 
     def __init__(self, blocks: Blocks, Q: Type) -> None:
         self.blocks, self.Q = blocks, Q
@@ -601,7 +601,7 @@ class _Group:
         return reduce(np.multiply.outer, (self._couplings(T, i) for i, _ in T), np.ones(()))
 
     def _summed(self, T: Parts, U: Parts, V: Parts, w: Array) -> Array:
-        """Return ``Σ w Π_i f_i`` over axes of T outside U, V; f_i: product of both couplings."""
+        """Return w times T's couplings to U and to V, summed over T's axes outside U and V."""
         operands: list = [w, list(range(len(T)))]
         for axis, (i, _) in enumerate(T):
             operands += [self._couplings(U, i) * self._couplings(V, i), [axis]]

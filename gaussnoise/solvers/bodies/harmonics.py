@@ -289,7 +289,7 @@ def _share_of_next(d: int, j: int) -> Fraction:
 
 
 def _gegenbauer(d: int, k: int, t: Fraction) -> dict[int, Fraction]:
-    """Return Gegenbauer's P_j(t) in d dimensions for all j <= k with k − j even; P_j(1) = 1."""
+    """Return Gegenbauer's polynomials P_j(t), j <= k with k − j even, for R^d; P_j(1) = 1."""
     heights = [Fraction(1), t]
     for j in range(1, k):
         up = _share_of_next(d, j)
@@ -313,7 +313,7 @@ def _mass_at_origin(slope: float, radial: float) -> float:
 def _replace_even(
     domain: TensorPower, roots: Mapping[int, float]
 ) -> tuple[dict[int, float], list[tuple[float, tuple[float, float, float]]]]:
-    """Return κ_j of each harmonic degree j, and the atoms and weights of the measure; k is even."""
+    """Return mean squared differences by harmonic degree, and the measure's atoms; k is even."""
     # γ = max Σ_j roots_j √κ_j over the measures; κ_j: mean squared length of the differences
     # in degree j, over π_j. Each round adds the pairs that the covariance covers least.
     d, k = domain.base, domain.order
@@ -346,7 +346,7 @@ def _replace_even(
 def _add_pairs(
     atoms: list[tuple[float, float, float]], rows: list[Array], d: int, k: int, cosine: float
 ) -> None:
-    """Append the atom of all pairs of unit vectors with this cosine, and its row of κ_j."""
+    """Append the atom of unit vectors with this cosine, and its squared differences by degree."""
     atoms.append((1.0, 1.0, cosine))
     rows.append(
         np.array(
@@ -394,7 +394,7 @@ def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
 
 
 def _largest_difference(d: int, k: int, shares: Mapping[int, float]) -> tuple[float, float]:
-    """Return (upper bound, nearly best t) for ``max_t 2 Σ_j shares_j (1 − P_j(t))``, k even."""
+    """Return a bound and nearly the best t for ``2 Σ_j shares_j (1 − P_j(t))``, Gegenbauer's P_j."""
     if d == 1:
         return 0.0, 1.0
     # In Bernstein form over u = t², the largest coefficient is a bound, and the first and the last
@@ -431,7 +431,7 @@ def _halved(pieces: Array) -> Array:
 
 
 def _bernstein(d: int, k: int, shares: Mapping[int, Fraction]) -> list[float]:
-    """Return Bernstein coefficients of ``2 Σ_j shares_j (1 − P_j(√u))`` over [0, 1], j even."""
+    """Return Bernstein coefficients in u of ``2 Σ_j shares_j (1 − P_j(√u))``, Gegenbauer's P_j."""
     degree = k // 2
     # power-basis coefficients in t of every P_j, by the three-term recurrence
     polynomials = [[Fraction(1)], [Fraction(0), Fraction(1)]]

@@ -169,7 +169,7 @@ def _climbed(
 
 
 def _fresh_points(body: Body, whitening: Array, center: Array, beyond: float, k: int) -> Array:
-    """Return local maxima of squared length above ``beyond``, from even directions of batch k."""
+    """Return local maxima of squared length above ``beyond``, from even directions, batch k."""
     r = len(whitening)
     directions = even_directions(max(_FRESH * r, min(r * (r + 1), _MOST_FRESH)), r, k)
     tops = body.climb(whitening, center, np.zeros((0, body.dim)), directions, beyond)
@@ -184,7 +184,7 @@ def _distinct(points: Array) -> Array:
 def _merged(
     kept: Array, weights: Array, new: Array, shares: Array
 ) -> tuple[Array, tuple[Array, Array]]:
-    """Return the distinct kept and new points, with first weights, and ``shares``."""
+    """Return the distinct kept and new points, and their first weights with ``shares``."""
     mass = np.concatenate(
         [(1 - _SHARE_OF_NEW) * weights, np.full(len(new), _SHARE_OF_NEW / len(new))]
     )

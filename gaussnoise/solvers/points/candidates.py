@@ -159,7 +159,7 @@ class Differences:
 
     @cached_property
     def _whitened(self) -> tuple[Array, Array]:
-        """The centered points, with singular values 1 and with square roots of their own."""
+        """The centered points with singular values 1, and with the roots of their own."""
         moved = self.points - self.points.mean(axis=0)
         moved = moved if self.basis is None else moved @ self.basis
         left, singular, _ = np.linalg.svd(moved, full_matrices=False)

@@ -129,7 +129,7 @@ def best_design(
 
 
 def _fidelity(points: Array, weights: Array, w: Array, centered: bool) -> float:
-    """Return the lower bound ``F = ‖W^{1/2} X' Λ^{1/2}‖_*`` of given points and weights."""
+    """Return the lower bound that weights of points, and weights w of coordinates, prove."""
     moved = points - weights @ points if centered else points
     return float(
         np.linalg.svd(np.sqrt(weights)[:, None] * moved * np.sqrt(w), compute_uv=False).sum()

@@ -95,7 +95,7 @@ def _has_block_per_point(solver: Solver, N: int, r: int) -> bool:
 def _solve(
     B: Array, Y: Array, p: float, centered: bool, tol: float, solver: Solver, blocks: bool
 ) -> tuple[Array, Array, Array, Array, int]:
-    """Return Q, center, dual variables of points and of coordinates up to scale, and iterations."""
+    """Return covariance, center, multipliers of points and coordinates up to scale, iterations."""
     # Q is the covariance in the coordinates Y of the points, of which B is the basis
     cp = cvxpy_with(solver, 'method="sdp"')
     (N, r), d = Y.shape, len(B)

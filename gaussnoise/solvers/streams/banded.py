@@ -325,7 +325,7 @@ class _Steps:
         return _largest_log_change(_ROTATION * (2 * b * lengths + 2 * changes))
 
     def kept(self, ticks: NDArray[np.intp], lane: int) -> Array:
-        """Return the forms after the given ticks in one lane: pivots, then rows, (K, …, q)."""
+        """Return the forms after the given ticks in one lane: pivots first, then rows."""
         return np.concatenate(
             [numbers[ticks + 1, :, lane] for numbers in (self.pivots, *self.rows)], axis=1
         )
@@ -364,7 +364,7 @@ def _add_row(
 
 @dataclass(frozen=True, eq=False)
 class _End:
-    """The quadratic forms, and errors, of b unknowns on one side of the middles of K windows."""
+    """The quadratic forms before or after the middle of every window, with their errors."""
 
     form: _Form
     # bounds on the logarithmic errors of the forms, shape (K, q) for q shifts

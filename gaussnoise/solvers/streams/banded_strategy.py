@@ -69,7 +69,7 @@ class Band:
         return np.concatenate([np.tile(root, len(self.A)), shares, [np.sqrt(0.5 / self.k)]])
 
     def _unpacked(self, x: Array) -> tuple[Array, Array, Array, Array, float]:
-        """Return unit columns, their lengths in x, squared norms d, and the roots of u and v."""
+        """Return unit columns, their lengths in x, the squared norms, and the roots in x."""
         n, h, m = len(self.A), self.width, self.windows
         columns = np.where(self.inside, x[: n * h].reshape(n, h), 0.0)
         lengths = np.linalg.norm(columns, axis=1)

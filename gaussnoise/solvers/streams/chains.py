@@ -160,7 +160,7 @@ class _Search:
         )
 
     def _first_correlations(self, common: Array) -> Array:
-        """Return the first rows c_i, flattened; ticks i and j have the correlation ⟨c_i, c_j⟩."""
+        """Return first rows c_i, flattened, for correlations ⟨c_i, c_j⟩ of ticks i and j."""
         if self.rank <= 1:
             return common
         return np.hstack([common[:, None], _OWN * np.eye(len(common))]).ravel()
@@ -194,7 +194,7 @@ class _Search:
         return np.concatenate([*spread[: self.k], fine, *others])
 
     def chain(self, x: Array) -> Chain:
-        """Return the Markov chain with the variables x: logarithms of s and K, and c."""
+        """Return the Markov chain of x: log ``start``, log ``steps`` and ``alike``."""
         n = len(self.A)
         start, steps, alike, _ = np.split(x, self.cuts)
         K = np.zeros((n, n))
@@ -206,7 +206,7 @@ class _Search:
         return Chain(np.exp(start.reshape(self.k, n)), K, c)
 
     def coordinate_weights(self, x: Array) -> Array:
-        """Return the weights w of answers for the variables x; ``‖w‖_{s*} <= 1``."""
+        """Return the weights of answers for the variables x, scaled into the dual ball."""
         n = len(self.A)
         if not self.power:
             return np.ones(n)

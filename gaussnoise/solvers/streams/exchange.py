@@ -132,7 +132,7 @@ class _Atoms:
 
 @dataclass(frozen=True, eq=False)
 class _Curvature:
-    """Minus the Hessian of F in relative changes, known by its products with vectors."""
+    """Minus the Hessian of the dual objective, known by its products with vectors."""
 
     atoms: _Atoms
     now: _Evaluation

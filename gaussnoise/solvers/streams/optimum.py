@@ -173,7 +173,7 @@ def _by_rotations(
 
 
 def _squared_norm(bands: Array, row_weights: Array, column_weights: Array) -> float:
-    """Estimate the sum of the squared entries of G⁻¹, from its products with sign vectors."""
+    """Estimate the squared Frobenius norm of a weighted inverse, from products with signs."""
     # G = R^-½ B C^-½, with the bands of B and the diagonal matrices R and C of weights
     n = len(row_weights)
     below = np.zeros_like(bands)  # stored by columns, as LAPACK wants it

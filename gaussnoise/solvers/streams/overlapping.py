@@ -149,7 +149,7 @@ class _Path:
         )
 
     def _shares(self, u: Array, eps: float, shares: Array) -> Array:
-        """Return the shares ω that maximise ``Σ u ω^a + eps Σ log ω``, by Newton's method."""
+        """Return the shares ω that maximise ``Σ u ω^(1−2/p) + eps Σ log ω``, by Newton's method."""
         a = self.a
         for _ in range(_INNER_STEPS):
             slope = a * u * shares**a

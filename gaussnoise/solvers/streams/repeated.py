@@ -49,7 +49,7 @@ def repeated_recursion(
 
 
 def _bound(who: AbstractPatterns) -> Bound:
-    """Return a function of (X, power, smoothing) that bounds the squared sensitivity, X = CᵀC."""
+    """Return a function (X, power, smoothing) that bounds C's squared sensitivity; X = CᵀC."""
     # For listed sets the function returns log B and its derivatives, otherwise the bound B itself:
     # log(error²) + B is least where B is about one, so it serves as well.
     if isinstance(who, Apart) and not who.lists_few:

@@ -72,7 +72,7 @@ class Separated:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """A point of the search: its variables Λ and w, and the dual objective F with derivatives."""
+    """A point of the search: its variables, and the dual objective with derivatives."""
 
     weights: Array
     inner: Array
@@ -114,7 +114,7 @@ class _Search:
         return max(values, key=lambda now: now.value)
 
     def at(self, weights: Array, inner: Array, shares: Array) -> _Point | None:
-        """Return the point with these variables, or None if Λ is not positive definite."""
+        """Return the point with these variables; None if its second moment is not definite."""
         # weights of patterns give the diagonal of Λ, inner its entries between ticks of one pattern
         n = len(self.A)
         L = np.zeros((n, n))
@@ -154,7 +154,7 @@ class _Search:
         return error_of(now.variances, self.p, sensitivity) / now.value - 1
 
     def slopes(self, now: _Point, mu: float) -> tuple[Array, Array, Array]:
-        """Return derivatives of F and barrier by log weights, by correlations and by log shares."""
+        """Return derivatives of objective and barrier by log weights, correlations, log shares."""
         # dF = ½ tr(X dΛ) + ½ Σ u_j dw_j, where a pair stands for two entries of Λ. The barrier μ Σ
         # log adds μ to every relative derivative.
         by_weight = now.weights * (self.members @ now.form.diagonal()) / 2 + mu

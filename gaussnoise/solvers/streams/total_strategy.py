@@ -71,7 +71,7 @@ class _Search:
         return C, x[count:]
 
     def strategy(self, x: Array) -> Array:
-        """Return a lower triangular matrix D with ``DᵀD = CᵀC + v vᵀ``."""
+        """Return a lower triangular D with ``DᵀD = CᵀC + v vᵀ``, for the C and v of x."""
         C, v = self.unpacked(x)
         D = np.zeros_like(C)
         D[::-1, ::-1] = np.linalg.cholesky((C.T @ C + np.outer(v, v))[::-1, ::-1]).T

@@ -263,7 +263,7 @@ def _replaced_error(workload: Workload, p: float) -> float:
 def _derivatives(
     workload: Workload, p: float, tables: TableNoise, *, replaced: bool
 ) -> dict[int, tuple[Array, float]]:
-    """Return for every class dF/dg of each base, and the ratio of dF/ds to dF/dg."""
+    """Return by class: the error's derivative by each base's gain; a ratio, total gain to gain."""
     # g and s: variances of the answers from unit noise on the class's contrasts and on its total
     A = workload.dual_loss(p)
     shares = tables.shares / tables.shares.sum()
@@ -376,7 +376,7 @@ def opposite(gram: Array, weights: Array) -> NDArray[np.bool_]:
 
 
 def _contrasts(X: Array) -> Array:
-    """Return the contrasts B with unit columns, (n − 1, n), for which X = 11'/τ + (1 − 1/τ) B'B."""
+    """Return contrasts B with unit columns, (n − 1, n), and X = 11'/τ + (1 − 1/τ) B'B for a τ."""
     # τ = 1'X⁻¹1
     tau = float(np.linalg.inv(X).sum())
     values, axes = np.linalg.eigh((X - 1 / tau) / (1 - 1 / tau))

@@ -290,7 +290,7 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
     @cached_property
     def _points(self) -> tuple[NDArray[Any], int]:
-        """Points, as columns, with a hull that holds c times the contrasts of all rows; and c²."""
+        """Points (columns) with a hull that holds the contrasts of all rows times a c; and c²."""
         if not self.off:
             return self.contrasts, 1
         one = _SEGMENTS**4
@@ -337,7 +337,7 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
     @cached_property
     def _inverse(self) -> Array:
-        """The inverse [v, B⁺] of [1; B]: it decodes a total and contrasts to counts."""
+        """The inverse of the total and scaled contrasts, which decodes these to counts."""
         scale = np.sqrt(float(self.square))
         return np.asarray(
             np.linalg.inv(np.vstack([np.ones(self.size), self.measured / scale])), dtype=np.float64
@@ -364,7 +364,7 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
 
 def _curve(size: int) -> NDArray[np.int64]:
-    """Return points with a convex hull that holds K² times all rows of a number with squares."""
+    """Return points whose hull holds all rows of a number with squares, times ``_SEGMENTS``²."""
     K, j = _SEGMENTS, np.arange(_SEGMENTS + 1)
     s, t = np.append(j, j[:-1]), np.append(j, j[1:])
     points = np.zeros((size, 2 * K + size - 2), dtype=np.int64)

@@ -135,12 +135,12 @@ def searched_move(
 
 
 def _least_product(factors: Sequence[float]) -> float:
-    """Return a lower bound on the product of any of the factors, which are in [−1, 1]."""
+    """Return a lower bound on the product of any subset of the factors, all in [−1, 1]."""
     return min(min(factors, default=1.0), math.prod(factors))
 
 
 class _Sum:
-    """The sum f(j) that the search minimises, if j_k attributes of each class k differ."""
+    """The sum that the search minimises, as a function of how many attributes differ by class."""
 
     # f(j) = Σ_T share_T Π_{k∈T} p_{k,t}(j_k) over the measured types T, t attributes of class k.
     # p_{k,t}(j), a polynomial in j, is the coefficient of z^t in (1 + ρ_k z)^j (1 + z)^{m_k − j}.
@@ -208,7 +208,7 @@ class _Sum:
         return _Monomials(table, self.count)
 
     def around(self, low: Indices, high: Indices) -> tuple[Array, float]:
-        """Return the coefficients in y of ``f(high − (high − low) y)``, and their absolute sum."""
+        """Return the sum's coefficients in y at ``high − (high − low) y``, and their total size."""
         width = (high - low).astype(np.float64)
         at = self._values[np.arange(self.count), high]
         local = np.zeros((self.count, self.degree + 1, self.degree + 1))
@@ -238,7 +238,7 @@ def _powers(counts: Indices) -> list[Indices]:
 
 
 def _padded(rows: Indices, terms: _Sum) -> Indices:
-    """Return sorted rows of classes, padded with ``count`` to the degree of the sum."""
+    """Return sorted rows of classes, padded to the degree of the sum."""
     full = np.full((len(rows), terms.degree), terms.count, dtype=np.intp)
     full[:, : rows.shape[1]] = rows
     return np.sort(full, axis=1)
