@@ -65,7 +65,7 @@ class ChainCertificate(AbstractParticipationCertificate[AbstractParticipations])
         return size, scaled @ root
 
     def _factors(self) -> tuple[float, Array, Array]:
-        """Return a size, the weighted workload divided by it, and a root below the moment's."""
+        """Return ``size``, the weighted workload / size, and R with R R' <= the second moment."""
         size, n, k = power_of_two(np.abs(self.domain.matrix).max()), self.domain.dim, self._most()
         moment = self.chain.second_moment()
         lost = 8 * (k + 2) * (max(self.chain.alike.shape) + 8) * EPS

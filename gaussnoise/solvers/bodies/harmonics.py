@@ -394,7 +394,7 @@ def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
 
 
 def _largest_difference(d: int, k: int, shares: Mapping[int, float]) -> tuple[float, float]:
-    """Return a bound and nearly the best t for ``2 Σ_j shares_j (1 − P_j(t))``, Gegenbauer's P_j."""
+    """Return an upper bound on ``2 Σ_j shares_j (1 − P_j(t))``, Gegenbauer's P_j, and a good t."""
     if d == 1:
         return 0.0, 1.0
     # In Bernstein form over u = t², the largest coefficient is a bound, and the first and the last
