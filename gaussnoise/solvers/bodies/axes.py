@@ -1,10 +1,10 @@
 """Closed form for tensor powers x^⊗k of even order k at p = ∞.
 
 The powers of axes, ``e_i ⊗ … ⊗ e_i``, determine the optimum. On their d coordinates, the set K is
-projected into the simplex of 0 and the unit vectors. The vertices of this simplex are in K, so its
-γ_∞ is a lower bound on γ_∞(K). The best ellipsoid for it has the same noise along each of the d
-coordinates. Mixed coordinates, with at least two different indices, may have as much noise: M is
-diagonal there. :func:`longest` proves that this M covers the powers of all vectors.
+projected into the simplex of 0 and the unit vectors. The vertices of this simplex are in K, so the
+simplex's γ_∞ is a lower bound on γ_∞(K). Its best ellipsoid has the same noise along each of the d
+coordinates. Mixed coordinates, with at least two different indices, may have as much noise: the
+covariance M is diagonal there. :func:`longest` proves that M covers the powers of all vectors.
 """
 
 import itertools
@@ -49,7 +49,7 @@ class AxesDesign:
 
 
 def axes_design(domain: TensorPower, kind: Literal["gamma", "replace"]) -> AxesDesign | None:
-    """Return the optimal covariance of x^⊗k, k even, at p = ∞; None if the proof of it fails.
+    """Return the optimal covariance of x^⊗k, k even, at p = ∞; None if its proof fails.
 
     >>> design = axes_design(TensorPower(3, 2), "replace")
     >>> round(design.own**2 + 2 * design.other**2, 12)  # variance of a power of an axis: 2d/(d + 1)

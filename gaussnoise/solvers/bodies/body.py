@@ -53,7 +53,7 @@ class Farthest:
 
 @dataclass(frozen=True, eq=False)
 class Enclosure:
-    """Two proven bounds on a body: its length ‖L⁺z‖, and its distance from range(L).
+    """Two proven bounds on a body: on the lengths ‖L⁺z‖ of points z, and distances from range(L).
 
     L is the factor of a covariance, shape (d, r).
 
@@ -96,18 +96,17 @@ class Body:
     def rounded(self, p: float) -> float:
         """Return a bound on how much the least error γ_p grows if support points are rounded.
 
-        Rounded points lie in K + E for a small ball E. The least error of a subset of K + E is at
-        most γ_p(K) + γ_p(E), and that of a ball of radius r is ``d^{1/p} r`` (Nikolov & Tang 2023,
+        Rounded points of the body K lie in K + E, for a small ball E. A subset of this has an error of
+        at most γ_p(K) + γ_p(E), and a ball of radius r has ``d^{1/p} r`` (Nikolov & Tang 2023,
         Lemma 60).
         """
         return self.dim ** (1 / p) * ROUNDING * float(np.abs(self._ends).max())
 
     def forgiven(self, p: float) -> float:
-        """Return a bound on how much the least error γ_p grows by points accepted by tolerance.
+        """Return a bound on how much the least error γ_p grows if points outside are accepted.
 
-        Membership tests accept points slightly outside: by ``SLACK`` times every width, or the
-        largest width. A box of half widths e has γ_p = ‖e‖_{2p/(p + 2)} (Nikolov & Tang 2023, Lemma
-        62).
+        Membership tests accept points outside by up to ``SLACK`` times every width, or the largest
+        width. A box of half widths e has γ_p = ‖e‖_{2p/(p + 2)} (Nikolov & Tang 2023, Lemma 62).
         """
         widths = SLACK * (self._ends[0] - self._ends[1])
         return norm(widths, 2 / (1 + 2 / p)) + self.dim ** (1 / p) * float(widths.max())

@@ -25,7 +25,7 @@ class Factor:
     """The solution for one factor of a product: an ellipsoid that covers it, and its proof.
 
     Attributes:
-        design: the optimal design; its ellipsoid covers up to the solver's precision.
+        design: the optimal design; its ellipsoid covers the factor up to the solver's precision.
         points: shape (k, d), the factor's points that have the dual weights ``design.weights``.
     """
 

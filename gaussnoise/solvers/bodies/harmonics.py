@@ -142,7 +142,7 @@ def traces_below(
 
     Args:
         domain: the tensor power, of base d and order k.
-        kind: for ``gamma``, κ is of the covariance of the measure on K; for the others, of the
+        kind: for ``gamma``, κ is that of the covariance of the measure on K; otherwise of the
             second moment of the measure on K ∪ −K or K − K.
         atoms: shape (n, 3), rows (a, b, t) in [0, 1]² × [−1, 1]: points ``±(a x^⊗k − b y^⊗k)`` of
             unit vectors with ``<x, y> = t``, rotated uniformly. For ``gamma`` and ``add-remove`` b
@@ -208,7 +208,7 @@ def enclosure(
 
 
 def zonal_weights(d: int, k: int) -> dict[int, Fraction]:
-    """Return π_j of every degree j: its share in the squared length of x^⊗k, x a unit vector.
+    """Return the share π_j of every degree j in the squared length of x^⊗k for a unit vector x.
 
     They are the coefficients in ``t^k = Σ_j π_j P_j(t)``, where P_j is Gegenbauer's polynomial for
     d dimensions, with P_j(1) = 1.

@@ -19,8 +19,8 @@ _SLACK_WEIGHT = 30.0
 def coordinates(points: Array, *, centered: bool) -> tuple[Array, Array, Array]:
     """Return origin (d,), basis B (d, r), coordinates Y (N, r) with ``points = origin + Y B'``.
 
-    A direction in which the points have root-mean-square size σ adds about σ to the error γ. In
-    it, the columns of B and of Y have size √σ. So the optimal ``Q = B⁻¹ M B⁻ᵀ``, where M is the
+    If σ is the root-mean-square size of the points in a direction, about σ is added to the error γ.
+    There, the columns of B and of Y have size √σ. So the optimal ``Q = B⁻¹ M B⁻ᵀ``, where M is the
     covariance, has size one, and a solver's absolute accuracy has the same effect in every
     direction.
     """

@@ -88,7 +88,7 @@ class Band:
     def value(self, x: Array, power: float) -> tuple[float, Array]:
         """Return log(squared error) of the strategy of x, and its derivatives by x.
 
-        The strategy is scaled to unit sensitivity. ``power`` is that of the mean of variances.
+        The strategy is scaled to unit sensitivity. Variances enter by a mean with this ``power``.
         """
         directions, lengths, norms, u, v = self._unpacked(x)
         total, scales = u @ u + self.k * v**2, np.sqrt(norms)

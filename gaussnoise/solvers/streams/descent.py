@@ -68,7 +68,7 @@ def sharpened(
 
     Args:
         value: returns the logarithm to minimise and its derivatives, from a point, the power in
-            :func:`mean_power`, and β.
+            :func:`mean_power`, and a sharpness β.
         x: the first point.
         p: norm of the error, in [2, ∞].
         stages: β and the largest number of steps of each stage.

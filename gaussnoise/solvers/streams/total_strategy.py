@@ -23,7 +23,7 @@ _FEW = 128  # with twice as many ticks or more, steps start on every second, fou
 
 
 def total_strategy(C: Array, A: Array, k: int, b: int, p: float) -> Array:
-    """Return a strategy matrix for which ``X = CᵀC + v vᵀ``, with a small error ``‖sd‖_p``.
+    """Return a strategy matrix D with ``DᵀD = CᵀC + v vᵀ`` and a small error ``‖sd‖_p``.
 
     The result is lower triangular, shape (n, n), and its sensitivity is about one. Quasi-Newton
     steps change C and v, to lower the error and :class:`TotalBound`.

@@ -76,7 +76,7 @@ class ProductNoise:
             categories, shape (n,).
         noise: the variances of the tables' measurements.
         rounds: the number of times the attributes were solved.
-        grams: for each class whose strategy was solved for, the Gram matrix of its queries: a
+        grams: for each class with a solved strategy, the Gram matrix of its queries: a
             weighted sum over its bases in all tables.
         bits: the number of bits of the integer contrasts of these classes.
         pairs: for each class of attributes whose tables have no other attribute, if records are
@@ -103,7 +103,7 @@ def product_noise(
 ) -> ProductNoise:
     """Return the best strategies of all classes of attributes, and the noise of the tables.
 
-    A strategy is the matrix that is measured of one attribute. Strategies and their dual weights
+    A strategy is the matrix by which an attribute is measured. Strategies and their dual weights
     are found by a fixed point, then the noise is computed. Classes in ``joined`` are solved as if
     they were in tables with others.
     """
@@ -404,7 +404,7 @@ def _integers(B: Array, bits: int) -> NDArray[np.int64]:
 
 
 def contrast_bits(workload: Workload, solved: Sequence[int]) -> int:
-    """Return the bits for contrasts whose products over a table, with noise, fit 64 bits."""
+    """Return the bits of contrasts with products over a table that, with noise, fit 64 bits."""
     bits, solved = _MOST_BITS, [k for k in solved if workload.strategies[k].size > 2]
     clipped = any(isinstance(base, Clipped) for bases in workload.bases for base in bases)
     most = _PRODUCT_BITS - (_PART_BITS if clipped else 0)
