@@ -144,7 +144,7 @@ def checked_codes(codes: "ArrayLike", sizes: Sequence[int]) -> NDArray[np.int64]
 
 
 def codes_between(start: int, stop: int, sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Return the integer codes of the records number start to stop − 1.
+    """Return the integer codes of the records with the numbers ``start``, …, ``stop`` − 1.
 
     Records are the cells of the full table, in C order. Shape (stop − start, attributes).
     """

@@ -36,7 +36,7 @@ def bracket(
     upper: float,
     starts: list[Array],
 ) -> QuadraticMax:
-    """Return a lower bound on the largest ``(x − center)' form (x − center)``, beside ``upper``.
+    """Return bounds on the largest ``(x − center)' form (x − center)``, with the given ``upper``.
 
     The lower bound is the best local maximum found from ``starts`` and from the support points
     along the eigenvectors of the form.

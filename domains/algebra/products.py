@@ -42,7 +42,7 @@ _ROUNDED = 64 * EPS  # relative distance from a body at which a point may still 
 
 
 def product(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
-    """Return the Cartesian product {(x, y, …) : x in K, y in L, …}, coordinates concatenated.
+    """Return the Cartesian product {(x, y, …) : x in K, y in L, …} as vectors of all coordinates.
 
     >>> product(FiniteSet([[0.0], [1.0]]), LpBall(2, 2)).support([1.0, 3.0, 4.0])
     6.0

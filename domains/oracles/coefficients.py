@@ -1,4 +1,4 @@
-"""Weights in sums of given points that equal other points, for many rows or row by row."""
+"""Weights with which sums of given points equal other points, for many points at once."""
 
 import numpy as np
 

@@ -227,7 +227,7 @@ class ConvexImage:
     """The union of the sets ``{offset + A x : x in L_1 × … × L_m}`` over finitely many offsets.
 
     Attributes:
-        matrix: A, shape (d, n); n = 0 leaves the offsets alone.
+        matrix: A, shape (d, n); if n = 0, the set has only the offsets.
         blocks: the L_k, on consecutive columns of A; their sizes sum to n.
         offsets: shape (k, d), k >= 1.
     """
@@ -346,7 +346,7 @@ def _longest(matrix: Array) -> int:
 def unit_diagonal(form: Array) -> tuple[Array, Array, Array]:
     """Return (scale, C, residual) such that form ≈ D C'C D, where D = diag(scale).
 
-    The error of entry (i, j) is at most D·residual·D there; negative eigenvalues are left out.
+    Entries of D·residual·D bound the errors, except negative eigenvalues, which are left out.
     """
     form = form / 2 + form.T / 2
     diagonal, sizes = np.maximum(np.diag(form), 0.0), np.abs(form)

@@ -186,7 +186,7 @@ class VectorParticipations(AbstractParticipations):
     The set is ``{Σ_{i ∈ π} s_i a_i : |s_i| <= 1}`` over allowed sets π of ticks, a_i column i of
     the workload A.
 
-    This is one coordinate of ``{Σ_{i ∈ π} a_i ⊗ u_i : ‖u_i‖₂ <= 1}``.
+    The set has one coordinate of the members of ``{Σ_{i ∈ π} a_i ⊗ u_i : ‖u_i‖₂ <= 1}``.
 
     The vectors u_i, for example gradients, may have any dimension; each of their coordinates gets
     independent noise of covariance M. :func:`optimal_noise` covers all coordinates. So does

@@ -86,7 +86,7 @@ class Codebook(PickledByArguments):
 
     @property
     def chance(self) -> Fraction:
-        """The exact probability that the sent vector is one of the k candidates closest to y."""
+        """The exact probability that a user sends one of the k candidates closest to its vector."""
         return Fraction(self.hits, 2**self.bits)
 
     @cached_property

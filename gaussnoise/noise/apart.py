@@ -19,7 +19,7 @@ If persons have at most k rows, budgets grow with the sums V_j of the numbers in
 triangle inequality, counts are at most k times as long as a point of K_0, and sums at most V_j/T_j
 times as long as one of K_j. Both are reached by k rows in one cell, of which one has the whole sum.
 So the points are ``(k k_0, u_1 k_1, …) / √(1 + |u|²)``: k times those of rows with the scales
-T_j/k, whose noise is k times as large. Its optimum is theirs.
+T_j/k. The best noise is k times as large as the best noise for these rows.
 
 A probability measure proves the lower bound: it has probability ``f_j² / Σ f²`` in block j, where
 f_j is the block's lower bound, and is distributed there as the measure that proves f_j. The trace

@@ -154,7 +154,7 @@ class OptimalNoise:
         )
 
     def verify(self) -> Verification:
-        """Recompute both bounds from the domain and stored numbers by methods of its own.
+        """Recompute both bounds from the domain and stored numbers, not by the solver's methods.
 
         Small finite sets: rational arithmetic. Larger ones: for the upper bound, QR with residuals
         in extended precision; for the lower one, an inner product with a matrix whose norm is

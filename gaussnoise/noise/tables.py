@@ -133,7 +133,7 @@ def product_optimum(
 
 
 def with_short_contrasts(noise: OptimalNoise, tol: float) -> OptimalNoise:
-    """Return noise for replaced rows with contrasts that one row more or less changes little.
+    """Return noise for replaced rows with contrasts that hardly change if a row is added.
 
     The best contrasts of an attribute alone are nearly equal for all categories, and much longer
     than their differences, if its queries have few directions. For such attributes, contrasts for

@@ -25,7 +25,7 @@ _NEAR_MEAN = 1e-4  # in standard deviations: nearer to the mean, the saddle poin
 class Curved(NamedTuple):
     """Eigenvalues and eigenvectors of the square part of a quadratic function, in new coordinates.
 
-    Its variable is x = root·m. In the new coordinates m, noise is independent.
+    The function's variable is x = root·m. In the new coordinates m, noise is independent.
     """
 
     eigenvalues: Array

@@ -121,7 +121,7 @@ class ParticipationCertificate(AbstractParticipationCertificate[VectorParticipat
     w in the dual ball, with W = diag w: a lower bound for every strategy.
 
     Attributes:
-        domain: the workload, and the rule that says at which ticks a person may take part.
+        domain: the workload, and the rule for the ticks at which a person may take part.
         patterns: shape (P, k), ticks in order, padded with n.
         weights: p, shape (P,), positive, with sum one.
         vectors: V, shape (P, k, r), rows no longer than one: Z = V V'.

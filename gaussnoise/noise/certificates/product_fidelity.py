@@ -220,8 +220,8 @@ class Blocks:
         The change is that between a random pair of records. It is
         ``κ_T = 2 Σ_D π_D (1 − Π_{i∈T∩D} r_i)``, where the records differ in the attributes D with
         probability π_D, and r_i is the correlation of their values of attribute i. Under
-        "add-remove" it is 1. In the classes that ``between`` lists, r_i is that of the direction
-        between two parts of the categories; in the rest of T, that of all other directions.
+        "add-remove" it is 1. In the classes of ``between``, r_i is the correlation along the
+        direction between two parts of the categories; in the rest of T, along all others.
         """
         if self.patterns is None:
             return 1.0

@@ -96,8 +96,8 @@ class Body:
     def rounded(self, p: float) -> float:
         """Return a bound on how much the least error γ_p grows if support points are rounded.
 
-        Rounded points of the body K lie in K + E, for a small ball E. A subset of this has an error of
-        at most γ_p(K) + γ_p(E), and a ball of radius r has ``d^{1/p} r`` (Nikolov & Tang 2023,
+        Rounded points of the body K lie in K + E, for a small ball E. A subset has a least error of
+        at most γ_p(K) + γ_p(E), and a ball of radius r one of ``d^{1/p} r`` (Nikolov & Tang 2023,
         Lemma 60).
         """
         return self.dim ** (1 / p) * ROUNDING * float(np.abs(self._ends).max())
