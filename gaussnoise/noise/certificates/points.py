@@ -289,14 +289,11 @@ def _on_the_set(witness: PointCertificate, problem: Problem, domain: FiniteSet) 
 
 
 def _proven_bound(witness: PointCertificate) -> tuple[float, float]:
-    """Return a lower bound on ``‖W^½ X Λ^½‖_*``, and the fraction of it subtracted for rounding.
-
-    W is the diagonal matrix of the coordinate weights. X has the points as columns, minus their
-    mean if ``centered``, and Λ is the diagonal matrix of their probabilities.
-
-    The nuclear norm is dual to the operator norm: ``<Q, A> <= ‖Q‖ ‖A‖_*`` for every Q. The bound
-    is the inner product with the polar factor Q, divided by a bound on ‖Q‖.
-    """
+    """Return the proven lower bound on γ, and the fraction of it subtracted for rounding."""
+    # The bound is on ‖W^½ X Λ^½‖_*: W is the diagonal matrix of the coordinate weights, X has the
+    # points as columns, minus their mean if ``centered``, and Λ has their probabilities.
+    # The nuclear norm is dual to the operator norm: <Q, A> <= ‖Q‖ ‖A‖_* for every Q. The bound is
+    # the inner product with the polar factor Q, divided by a bound on ‖Q‖.
     points = witness.points - witness.points[0] if witness.centered else witness.points
     size = float(np.abs(points).max(initial=0.0))
     if size == 0:

@@ -115,12 +115,10 @@ class _Side:
 
     @property
     def uncoupled(self) -> "_Side":
-        """The attribute's matrix without entries that couple √λ to other directions.
-
-        λ are the weights of its categories. ``cross`` is replaced by zero, and ``own`` by its Schur
-        complement, so that the trace of the square root can only become smaller. The other
-        directions stay as they are, so that the matrices of several bases can be added.
-        """
+        """The attribute's matrix with zeros in ``cross``, and no larger trace of its root."""
+        # ``own`` is replaced by its Schur complement, so that the trace of the square root can only
+        # become smaller. The other directions stay as they are, so that the matrices of several
+        # bases can be added.
         values, axes = self.spectrum
         inner = (axes * values) @ axes.T
         squares = np.square(axes.T @ self.cross)
@@ -198,13 +196,11 @@ class Blocks:
         self.apart = math.fsum(self._apart(k, tables) for k in self.paired)
 
     def _apart(self, k: int, tables: list[tuple[Table, float]]) -> float:
-        """Return the trace of the root for class k, whose tables have one attribute each.
-
-        In a random pair of records, the values of such an attribute are independent of all others,
-        and so are the changes of its tables' answers. These have mean zero, so they are not
-        correlated with those of other tables, and the trace is a sum. If the pattern has the
-        attribute, the weights of pairs are the distribution of its values; else these are equal.
-        """
+        """Return the trace of the root for class k, whose tables have one attribute each."""
+        # In a random pair of records, the values of such an attribute are independent of all
+        # others, and so are the changes of its tables' answers. These have mean zero, so they are
+        # not correlated with those of other tables, and the trace is a sum. If the pattern has the
+        # attribute, the weights of pairs are the distribution of its values; else these are equal.
         if self.patterns is None:
             return 0.0
         patterns, likely = self.patterns
@@ -565,12 +561,10 @@ class _Group:
         return side.inner[0, 1:] if part else np.diag(side.inner)[side.lead :]
 
     def _by_determinants(self) -> float:
-        """Return ``Σ_j w_j log det(1 + K/t_j)``, a lower bound on the trace of ``K^{1/2}``.
-
-        K is the group's matrix; t_j and w_j are the nodes and weights of a quadrature. The blocks
-        of the largest tables are diagonal: the determinant is the product of their entries and of
-        the determinant of their Schur complement.
-        """
+        """Return a lower bound on the trace of the root of the group's matrix, by a quadrature."""
+        # It is Σ_j w_j log det(1 + K/t_j) for the matrix K and nodes t_j of weights w_j. The blocks
+        # of the largest tables are diagonal: the determinant is the product of their entries and of
+        # the determinant of their Schur complement.
         K, left = self._dense(self.left), self.left
         values = {
             T: sum(self._coefficient(T, T).values()) * self._eigenvalues(T) for T in self.largest
@@ -629,15 +623,13 @@ def _attributes(T: Parts) -> set[int]:
 
 
 def _pair_correlations(weights: Array, upper: NDArray[np.bool_], lead: int) -> tuple[float, float]:
-    """Return the correlations of the values x, y of one attribute in a random pair of records.
-
-    The first is for the direction between two parts of the categories, the second for all other
-    directions. With λ the weights of the categories and Λ their diagonal matrix, the joint
-    distribution of x and y is λλ' times 1 + r f(x) f(y) if there are parts, where f is constant on
-    each part and has mean 0 and variance 1: it is nonnegative for ``r = −m/(1 − m)``, m the smaller
-    part's weight. Without parts it is λλ' + r(Λ − λλ'), and r is as negative as is possible without
-    negative probabilities of x = y; for uniform weights, it is −1/(n−1), so that x ≠ y always.
-    """
+    """Return the correlations of an attribute's values x, y in a random pair of records."""
+    # The first is for the direction between two parts of the categories, the second for all other
+    # directions. With λ the weights of the categories and Λ their diagonal matrix, the joint
+    # distribution of x and y is λλ' times 1 + r f(x) f(y) if there are parts, where f is constant
+    # on each part and has mean 0 and variance 1: it is nonnegative for r = −m/(1 − m), m the
+    # smaller part's weight. Without parts it is λλ' + r(Λ − λλ'), and r is as negative as possible
+    # without negative probabilities of x = y; for uniform weights, it is −1/(n−1), so x ≠ y always.
     total = math.fsum(weights)
     if lead:
         least = min(math.fsum(weights[upper]), math.fsum(weights[~upper])) / total
@@ -705,10 +697,8 @@ def _root_trace(matrix: Array) -> float:
 
 
 def _root_trace_of_sum(squares: Iterable[float]) -> float:
-    """Return ``√(Σ_A (tr √A)²)``, a lower bound on the trace of the square root of ``Σ A``.
-
-    The matrices A are positive semidefinite, and ``squares`` are their ``(tr √A)²``. ``(tr √A)² =
-    min tr(AX) tr(X⁻¹)`` over positive definite X is concave and homogeneous in A. So its value for
-    a sum is at least the sum of its values, with equality if the A are multiples of one matrix.
-    """
+    """Return a lower bound on the trace of the root of ``Σ A``, from ``squares`` (tr √A)²."""
+    # The matrices A are positive semidefinite, and (tr √A)² = min tr(AX) tr(X⁻¹) over positive
+    # definite X is concave and homogeneous in A. So its value for a sum is at least the sum of its
+    # values, with equality if the A are multiples of one matrix.
     return math.sqrt(math.fsum(squares))
