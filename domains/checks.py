@@ -29,7 +29,7 @@ def center_of(name: str, center: "ArrayLike", dim: int) -> Array:
 
 
 def whole(name: str, what: str, value: int) -> int:
-    """Return the value as an integer >= 1, or raise InvalidDomainError with this name."""
+    """Return the value as an integer >= 1, or raise InvalidDomainError."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InvalidDomainError(f"{name}: expected {what} an integer >= 1, got {value!r}")
     return int(value)
@@ -67,5 +67,5 @@ def check_dense(name: str, rows: int, columns: int, hint: str) -> None:
 
 
 def rounding(*vectors: Array) -> Array:
-    """Return a bound, for each coordinate, on the rounding error of a sum of vectors."""
+    """Return a bound, for each coordinate, on the rounding error of the sum of ``vectors``."""
     return 8 * EPS * sum((np.abs(v) for v in vectors), np.zeros_like(vectors[0]))

@@ -33,13 +33,13 @@ def describe(domain: AbstractDomain) -> tuple[dict[str, Any], dict[str, NDArray[
 
 
 def rebuild(tree: object, arrays: Mapping[str, NDArray[Any]]) -> AbstractDomain:
-    """Return the domain that a description made by :func:`describe` stands for.
+    """Return the domain from its description, which :func:`describe` returned.
 
     The description may come from an untrusted source: constructors validate it again.
 
     Raises:
-        UnknownClassError: it describes an object of a class that is not known here.
-        InvalidDomainError: it does not describe a domain.
+        UnknownClassError: the description names a class that is not known here.
+        InvalidDomainError: the arguments do not describe a domain.
     """
     domain = _rebuild(tree, arrays, 0)
     if isinstance(domain, AbstractDomain):

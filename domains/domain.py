@@ -1,4 +1,4 @@
-"""The interface of all domains, and the validation of every call of an oracle."""
+"""The base class of all domains, which checks the arguments of every oracle."""
 
 import abc
 import functools
@@ -27,7 +27,7 @@ TOO_LARGE = "max_quadratic: the maximum exceeds the largest double; hint: rescal
 
 @dataclass(frozen=True, eq=False)
 class QuadraticMax:
-    """A lower and an upper bound on ``sup_{x in K} (x - c)' H (x - c)``, and a point x of K.
+    """Bounds on the largest ``(x − c)' H (x − c)`` over x in K, for a matrix H and a point c.
 
     Nikolov & Tang (2023), Definition 29.
 
@@ -53,9 +53,9 @@ class AbstractDomain(Storable, abc.ABC):
 
     A domain of your own supplies ``dim`` and two methods, ``_support_point`` and
     ``_max_quadratic``, which receive validated arguments; the public methods validate and delegate.
-    Set ``is_symmetric`` if K = −K: answers then take less time and have narrower brackets. For sets
-    without a center, ``_difference`` may return K − K as a domain with a better oracle than the
-    general one, whose bound is within a factor two of the maximum (Jung 1901). With a name like
+    Set ``is_symmetric`` if K = −K: answers then take less time and have narrower bounds. For sets
+    without a center, ``_difference`` may return K − K as a domain of its own, since the bound of
+    the general oracle may be twice the maximum (Jung 1901). With a name like
     ``stored_as = "disc"``, results computed from the domain can be saved. Files then hold the
     arguments of its constructor, each of which must be an attribute of the same name: a number, an
     array, a tuple or a set.
@@ -82,11 +82,7 @@ class AbstractDomain(Storable, abc.ABC):
     __array_ufunc__ = None
 
     def __init_subclass__(cls) -> None:
-        """Wrap the oracles of every subclass, so that each call checks the returned values.
-
-        Subclasses of users are checked; the oracles are the methods that answer optimisation
-        questions.
-        """
+        """Wrap the oracles of a user's subclass, so that each call checks the returned values."""
         super().__init_subclass__()
         if not is_ours(cls):
             for name, checked in (
@@ -111,7 +107,7 @@ class AbstractDomain(Storable, abc.ABC):
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether it is known that K = −K, which means that −x is in K for every x in K."""
+        """Whether K = −K is known: −x is in K for every x in K."""
         return False
 
     def _contains(self, x: Array) -> bool:
@@ -132,7 +128,7 @@ class AbstractDomain(Storable, abc.ABC):
         return np.zeros(self.dim) if self.is_symmetric else None
 
     def _image(self) -> "ConvexImage | None":
-        """Return K, or its hull, as translates of an image of a 2-convex body, or None."""
+        """Return K, or its convex hull, as a :class:`ConvexImage`, or None if it is not one."""
         return None
 
     def _difference(self) -> "AbstractDomain":
@@ -142,11 +138,11 @@ class AbstractDomain(Storable, abc.ABC):
         return 2 * self if self.is_symmetric else DifferenceBody(self)
 
     def _listed(self, most: float = np.inf) -> "FiniteSet | None":
-        """Return K, or points whose hull is K, in at most ``most`` numbers, or None."""
+        """Return K as a set of points, or points whose hull is K; None above ``most`` numbers."""
         return None
 
     def _factors(self) -> "list[tuple[slice, AbstractDomain]]":
-        """Return the coordinates and the factor of each part of a Cartesian product, or []."""
+        """Return the factors of a Cartesian product with their coordinates; [] for other sets."""
         return []
 
     def _mapped(self, A: Array) -> "AbstractDomain":
@@ -174,7 +170,7 @@ class AbstractDomain(Storable, abc.ABC):
         return self, np.zeros(self.dim)
 
     def _drift(self, shift: Array) -> float:
-        """Return an upper bound on the rounding error of the shift from :meth:`_apart`."""
+        """Return a bound on the rounding error of ``shift``, the vector from :meth:`_apart`."""
         return 4 * float(EPS * self._magnitudes().max()) if shift.any() else 0.0
 
     def _near(self, X: Array) -> Array | None:
@@ -186,7 +182,7 @@ class AbstractDomain(Storable, abc.ABC):
         return X @ np.linalg.pinv(A).T
 
     def _map_into(self) -> Map | None:
-        """Return a function that maps rows into K and keeps rows that are members, or None."""
+        """Return a function that maps rows into K and keeps members unchanged, or None."""
         return None
 
     def _magnitudes(self) -> Array:
@@ -196,16 +192,16 @@ class AbstractDomain(Storable, abc.ABC):
         return reach_of(self)
 
     def _support_gap(self, theta: Array) -> float:
-        """Return a bound on sup_x <theta, x> − <theta, s>, for the support point s at theta."""
+        """Return a bound on how far the support point s is from optimal: sup_x <theta, x − s>."""
         # a set for which no bound is known raises DomainTooLargeError
         return 0.0
 
     def _product_near(self, x: Array) -> Array | None:
-        """Return a member of K near x, if K and x are Kronecker products; None for other K."""
+        """Return a member of K near x if K is a Kronecker product, otherwise None."""
         return None
 
     def _max_pulled(self, A: Array, form: Array) -> QuadraticMax:
-        """Return bounds on the largest (A x)' form (A x) over K, with the maximizer x in K."""
+        """Return bounds on the largest (A x)' form (A x) over x in K; the maximizer is this x."""
         pulled = A.T @ form @ A
         return self._max_quadratic((pulled + pulled.T) / 2, np.zeros(self.dim))
 
@@ -312,8 +308,8 @@ class AbstractDomain(Storable, abc.ABC):
     def contains(self, x: "ArrayLike") -> bool:
         """Return whether ``x``, shape (dim,), is a member of this set.
 
-        Members of finite sets must equal a stored point exactly. For bodies, points up to ``SLACK``
-        = 1e-9 of the size outside count as members, because of rounding.
+        Members of finite sets must equal a stored point exactly. Because of rounding, points
+        outside a body by up to ``SLACK`` = 1e-9 of its size count as members.
 
         Raises:
             DimensionError: wrong shape.
@@ -406,7 +402,7 @@ def _finite_array(method: str, name: str, shape: tuple[int, ...], value: "ArrayL
 
 
 def _checked_point(method: Callable[..., Any]) -> Callable[..., Array]:
-    """Return the method, wrapped so that it raises if a returned value is no point of R^dim."""
+    """Return the method with a check that it returns a finite point of R^dim."""
 
     @functools.wraps(method)
     def support_point(self: AbstractDomain, theta: Array) -> Array:
@@ -416,7 +412,7 @@ def _checked_point(method: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def _checked_bracket(method: Callable[..., Any]) -> Callable[..., QuadraticMax]:
-    """Return the method, wrapped so that it raises unless the returned bounds are consistent."""
+    """Return the method with a check of the consistency of the returned bounds."""
 
     @functools.wraps(method)
     def max_quadratic(self: AbstractDomain, form: Array, center: Array) -> QuadraticMax:
@@ -448,7 +444,7 @@ def _checked_bracket(method: Callable[..., Any]) -> Callable[..., QuadraticMax]:
 
 
 def _point_of(domain: AbstractDomain, method: str, point: "ArrayLike") -> Array:
-    """Return a point that an oracle computed, as a float64 array, or raise if it is no point."""
+    """Return ``point`` as a float64 array, or raise if it is no finite point of R^dim."""
     name = f"{type(domain).__name__}.{method}"
     try:
         array = np.array(point, dtype=np.float64)

@@ -43,7 +43,7 @@ def _entries(values: Any) -> Iterable[object]:
 
 
 def array_of(values: object) -> NDArray | str:
-    """Return ``values`` as an array, or a text that says why they are none and quotes no value."""
+    """Return ``values`` as an array, or a text that says why this fails, without any value."""
     if is_masked(values):
         return "a masked array, whose mask would be ignored; hint: .compressed(), or .filled(value)"
     try:
@@ -56,7 +56,7 @@ def array_of(values: object) -> NDArray | str:
 def regular_array(
     function: str, values: object, error: type[GaussNoiseError] = InvalidDomainError
 ) -> NDArray:
-    """Return ``values`` as an array, or raise an error that quotes no value."""
+    """Return ``values`` as an array, or raise an ``error`` that shows no value."""
     array = array_of(values)
     if isinstance(array, str):
         raise error(f"{function}: expected a regular array of numbers, got {array}")
@@ -144,7 +144,7 @@ def checked_codes(codes: "ArrayLike", sizes: Sequence[int]) -> NDArray[np.int64]
 
 
 def codes_between(start: int, stop: int, sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Return the integer codes of the records number start to stop − 1.
+    """Return the integer codes of the records with the numbers ``start``, …, ``stop`` − 1.
 
     Records are the cells of the full table, in C order. Shape (stop − start, attributes).
     """

@@ -1,4 +1,4 @@
-"""Sets, bases and patterns in files: the name of a class and its constructor's arguments."""
+"""Storage of sets, bases and patterns: the name of a class and its constructor's arguments."""
 
 import inspect
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ class Storable:
             _KNOWN[name] = cls
 
     def _stored(self) -> dict[str, Any]:
-        """Return the arguments from which the constructor makes an equal object, by name."""
+        """Return the arguments, by name, from which the constructor makes an equal object."""
         names = inspect.signature(type(self)).parameters
         missing = [name for name in names if not hasattr(self, name)]
         if missing:
@@ -71,12 +71,12 @@ def is_ours(cls: type) -> bool:
 
 
 def schema_name(cls: type[Storable]) -> str | None:
-    """Return the name of a class in schema files, its own ``stored_as``; None if it has none."""
+    """Return ``cls.stored_as``, the name in schema files; None if the class sets none itself."""
     return vars(cls).get("stored_as")
 
 
 def type_name(cls: type[Storable]) -> str | None:
-    """Return a class's name in descriptions: its Python name if it is ours, else ``stored_as``."""
+    """Return a class's name in descriptions: its Python name if ours, else ``stored_as``."""
     return cls.__name__ if is_ours(cls) else schema_name(cls)
 
 

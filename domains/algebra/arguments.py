@@ -1,4 +1,4 @@
-"""Checks of the arguments of set operations, and lists of the points of sets."""
+"""Checks for the arguments of set operations, and lists of points."""
 
 import math
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def finite_array(operation: str, values: "ArrayLike") -> Array:
 
 
 def points_of(K: AbstractDomain) -> Array | None:
-    """Return the points of K, if K is finite, or points whose convex hull is K; shape (N, dim).
+    """Return the points of a finite K, or points whose convex hull is K, shape (N, dim).
 
     Return None if K has no such list, or if the list is too long.
     """
@@ -43,9 +43,9 @@ def points_of(K: AbstractDomain) -> Array | None:
 
 
 def points_of_all(parts: Sequence[AbstractDomain], dim: int) -> list[Array] | None:
-    """Return the lists of points of all parts, or None if they are too many to combine.
+    """Return a list of points for each part, or None if a list is missing or there are too many.
 
-    A combination takes one point of every part, and is a vector in R^dim.
+    The limit is on all choices of one point of every part, each a vector in R^dim.
     """
     points = [listed for listed in map(points_of, parts) if listed is not None]
     combinations = math.prod(map(len, points))

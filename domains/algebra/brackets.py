@@ -1,4 +1,4 @@
-"""Lower bounds on quadratic maxima, found by ascent, and terms of proven upper bounds."""
+"""Bounds on the maximum of a quadratic form over a set."""
 
 import math
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def bracket(
     upper: float,
     starts: list[Array],
 ) -> QuadraticMax:
-    """Return bounds on the largest ``(x − center)' form (x − center)``; ``upper`` is the upper one.
+    """Return bounds on the largest ``(x − center)' form (x − center)``, with the given ``upper``.
 
     The lower bound is the best local maximum found from ``starts`` and from the support points
     along the eigenvectors of the form.

@@ -49,7 +49,7 @@ class Hull(AbstractOfOneSpace):
         return Hull(tuple(translate(K, -shift) for K in self.parts)), shift
 
     def _near(self, X: Array) -> Array | None:
-        """Return a member near each row of X: the nearest of the members that the parts propose."""
+        """Return a member near each row of X: the nearest one among those that the parts return."""
         near = [members for members in (K._near(X) for K in self.parts) if members is not None]
         apart = [np.linalg.norm(X - members, axis=1) for members in near]
         return np.array(near)[np.argmin(apart, axis=0), np.arange(len(X))] if near else None

@@ -150,7 +150,7 @@ class LinearImage(AbstractDomain):
         return bracket(self._support_point, form, center, upper, [A @ inner.maximizer])
 
     def _part_by_part(self, form: Array) -> QuadraticMax | None:
-        """Return bounds on the largest ``y' form y`` over y = A x, factor by factor, or None."""
+        """Return bounds on the largest ``(A x)' form (A x)`` by factors of the body, or None."""
         # None if the body is no Cartesian product, or if the form mixes coordinates of two factors
         pieces = [(self.matrix[:, s], part) for s, part in self.body._factors()]
         if not pieces:
@@ -350,9 +350,9 @@ class Translate(AbstractDomain):
 
 
 def pulls_back(domain: AbstractDomain) -> bool:
-    """Return whether quadratic maxima over an image A K are computed over K itself.
+    """Return whether the domain is, or contains, an image A K with maxima that are found over K.
 
-    The numbers there may be larger than the coordinates of A K, and so may rounding errors.
+    Coordinates in K may be larger than those in A K, and so may rounding errors.
     """
     own = isinstance(domain, LinearImage) and domain._image() is None
     return own or any(pulls_back(part) for part in parts_of(domain))

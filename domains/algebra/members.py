@@ -7,7 +7,7 @@ from ..floats import Array, Map
 
 
 def near_members(domain: AbstractDomain, X: Array) -> Array | None:
-    """Return a member of the domain near each row of X; None without a quick method.
+    """Return a member of the domain near each row of X, or None if no quick method is known.
 
     A returned member is not always the nearest one.
     """
@@ -23,10 +23,10 @@ def contains(domain: AbstractDomain, x: Array) -> bool:
 
 
 def magnitudes(domain: AbstractDomain) -> Array:
-    """Return bounds on the size of the numbers of which coordinates are computed, shape (d,).
+    """Return a bound for each coordinate on the absolute numbers from which it is computed.
 
-    They bound the rounding of members. A class of your own is assumed to compute its members with
-    an error of a few units in the last place of its bounding box.
+    It bounds the rounding of members. A class of your own is assumed to compute members with an
+    error of a few units in the last place of its bounding box.
     """
     return domain._magnitudes()
 
@@ -40,7 +40,7 @@ def parts_of(domain: AbstractDomain) -> list[AbstractDomain]:
 
 
 def widest(domain: AbstractDomain) -> int:
-    """Return an upper bound on how many numbers describe one member of a domain or of its parts."""
+    """Return how many numbers describe one member, at most, of the domain or any of its parts."""
     return max([domain._numbers(), *map(widest, parts_of(domain))])
 
 
@@ -48,9 +48,9 @@ def projection(domain: AbstractDomain) -> Map | None:
     """Return a function that maps rows to members of the domain; None if no quick one is known.
 
     The function leaves rows that are members as they are. NaN and infinity are mapped to the
-    center. The result for a row does not depend on other rows: arithmetic is elementwise in a fixed
-    order, without matrix products, and each operation is correctly rounded, or is the function
-    ``pow`` of the C library, of one number.
+    center. The result for a row does not depend on other rows. Numbers are computed one by one in a
+    fixed order, without matrix products. Each operation is either correctly rounded or a call of
+    ``pow`` of the C library for one number.
     """
     move = domain._map_into()
     if move is None:

@@ -11,7 +11,7 @@ from .arguments import checked_domains
 
 @dataclass(frozen=True, eq=False)
 class AbstractOfParts(AbstractDomain):
-    """A set made of several sets, its parts; a multiple of the set is made of their multiples."""
+    """A set made of several sets, its parts; its multiples are made of multiples of the parts."""
 
     parts: tuple[AbstractDomain, ...]
 
@@ -33,7 +33,7 @@ class AbstractOfParts(AbstractDomain):
         return known if len(known) == len(self.parts) else None
 
     def _moves(self) -> tuple[list[AbstractDomain], list[Array]] | None:
-        """Return the parts moved to the origin, and the shifts back; None if no part moves."""
+        """Return the parts moved near the origin, and their shifts back; None if no part moves."""
         still, shifts = zip(*(K._apart() for K in self.parts), strict=True)
         return (list(still), list(shifts)) if any(shift.any() for shift in shifts) else None
 

@@ -42,7 +42,7 @@ _ROUNDED = 64 * EPS  # relative distance from a body at which a point may still 
 
 
 def product(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
-    """Return the Cartesian product {(x, y, …) : x in K, y in L, …}, coordinates concatenated.
+    """Return the Cartesian product {(x, y, …) : x in K, y in L, …} as vectors of all coordinates.
 
     >>> product(FiniteSet([[0.0], [1.0]]), LpBall(2, 2)).support([1.0, 3.0, 4.0])
     6.0
@@ -135,8 +135,8 @@ class Product(AbstractOfParts):
 
     @cached_property
     def _pieces(self) -> AbstractDomain | None:
-        """Return the hull of sets {x} × L, one for each choice x of listed points, or None."""
-        # x has one point of every factor that can be listed; L is the product of the other factors
+        """The product as a hull of sets, one for each choice of listed points, or None."""
+        # each set is {x} × L: x has a point of every listed factor, L is the product of the others
         points = [points_of(K) for K in self.parts]
         listed = [X for X in points if X is not None]
         rest = [K for K, X in zip(self.parts, points, strict=True) if X is None]
@@ -291,7 +291,7 @@ class Kronecker(AbstractDomain):
 
     @cached_property
     def _pieces(self) -> AbstractDomain | None:
-        """The hull of the sets x ⊗ L for points x of a listed factor, L the other one; or None."""
+        """The product as a hull of images of a factor, one per point of the other; or None."""
         k, m = self.left.dim, self.right.dim
         left, right = points_of(self.left), points_of(self.right)
         if left is not None and _are_few(left, k * m**2):
@@ -354,7 +354,7 @@ class Kronecker(AbstractDomain):
         return max(above for _, above in ends) - max(value for value, _ in ends)
 
     def _above(self, table: Array) -> float:
-        """Return a proven upper bound on x'Ty over both factors' x and y, for T = ``table``."""
+        """Return an upper bound on x' ``table`` y over members x of ``left`` and y of ``right``."""
         # With K − a in R B and L − b in S B, for the unit ball B: x'Ty <= x'Tb + ‖S'T'x‖, and
         # x'Ty = x'Tb + a'Ty − a'Tb + (x − a)'T(y − b). Exact for balls and for T of rank one.
         left, right = self._frames
@@ -389,12 +389,12 @@ class Kronecker(AbstractDomain):
 
     @cached_property
     def _lengths(self) -> tuple[float, float]:
-        """Logarithms of two bounds: on the norms of members of the left and of the right factor."""
+        """The logarithm of a bound on the norms of members, for the left and the right factor."""
         left, right = (float(np.linalg.norm(reach_of(K))) for K in (self.left, self.right))
         return math.log(left or 1.0), math.log(right or 1.0)
 
     def _product_near(self, x: Array) -> Array | None:
-        """Return a Kronecker product of one member of each factor that is near x."""
+        """Return a point near x that is the Kronecker product of a member of each factor."""
         if any(K._near(np.zeros((1, K.dim))) is None for K in (self.left, self.right)):
             return None
         # the two members are near multiples of the leading singular vectors of x as a matrix
@@ -404,7 +404,7 @@ class Kronecker(AbstractDomain):
         return min(found, key=lambda member: float(np.linalg.norm(member - x)))
 
     def _split(self, u: Array, v: Array, size: float) -> Array:
-        """Return a Kronecker product of two members that is near ``size`` · u ⊗ v."""
+        """Return a point near ``size`` u ⊗ v that is a Kronecker product of two members."""
         # The members are near s u and (size/s) v. For convex factors, the sum of both relative
         # distances is quasiconvex in log s: its least value is next to the best scale tried.
         size = max(size, TINY)
@@ -481,7 +481,7 @@ def _kron(first: Array, second: Array) -> Array:
 
 @final
 class _Frame:
-    """An ellipsoid ``middle`` + ``root`` B that resembles a body, for the unit ball B."""
+    """An ellipsoid {``middle`` + ``root`` b : ‖b‖ <= 1} that resembles a body."""
 
     def __init__(self, body: AbstractDomain) -> None:
         axes = np.eye(body.dim)
@@ -499,12 +499,12 @@ class _Frame:
 
     @cached_property
     def enclosing(self) -> Array:
-        """A multiple E of ``root``: each member is ``middle`` + E b for some b in the unit ball."""
+        """A multiple E of ``root`` such that {``middle`` + E b : ‖b‖ <= 1} contains the body."""
         return self.root * _longest(self.inverse, self.body, self.middle)
 
 
 def _width(K: AbstractDomain, theta: Array) -> float:
-    """Return half the width of K along theta: half of max <theta, x> − min <theta, x>, x in K."""
+    """Return half of max <theta, x> − min <theta, x> over the members x of K."""
     return float(theta @ (K._support_point(theta) - K._support_point(-theta))) / 2
 
 
@@ -524,7 +524,7 @@ def _longest(A: Array, K: AbstractDomain, center: Array) -> float:
 
 
 def _well_conditioned(form: Array) -> Array:
-    """Return the form, plus a multiple of the identity if its condition number exceeds 1e4."""
+    """Return the form, plus a multiple of the identity if it is nearly singular."""
     largest = float(np.linalg.eigvalsh(form)[-1])
     smallest = float(np.linalg.eigvalsh(form)[0])
     return form if smallest > 1e-4 * largest else form + 1e-4 * largest * np.eye(len(form))

@@ -1,4 +1,4 @@
-"""Maxima over the box [−1, 1]^d: of a quadratic polynomial, and of a sum of squares of these."""
+"""Maxima over the box [−1, 1]^d of a quadratic polynomial, and of a sum of their squares."""
 
 import itertools
 import math
@@ -19,9 +19,9 @@ _LEVELS = 64  # a part is halved fewer times than this along each coordinate
 def largest_quadratic(form: Array) -> Array:
     """Return a v in the box at which ``(1, v)' form (1, v)`` is largest, shape (d,).
 
-    At some maximum, every coordinate is at one of its ends or free, and the form is negative
-    definite along all free ones. Coordinates are eliminated one by one in each of these three ways,
-    free ones by a Schur complement; all 3^d results are compared.
+    At some maximum, every coordinate is −1, 1 or free, and the form is negative definite along the
+    free ones. Each coordinate is eliminated in each of these three ways, a free one by a Schur
+    complement, and all 3^d results are compared.
     """
     d, flat = len(form) - 1, -_FLAT * float(np.abs(form).max())
     forms, steps = form[None], list[tuple[Array, Array]]()
@@ -51,9 +51,9 @@ def largest_quadratic(form: Array) -> Array:
 def largest_squares(factor: Array, exponents: NDArray[np.intp]) -> tuple[Array, float]:
     """Return a v in the box where ``‖factor ψ(v)‖²`` is nearly largest, and an upper bound on it.
 
-    ψ_k(v) = Π_i v_i^{exponents[k, i]}, of degree at most two. The square has degree at most four in
-    each coordinate: the largest of its coefficients in the Bernstein basis of a part of the box
-    bounds it there, and those at corners are values. Parts are halved until the bound is close.
+    ψ_k(v) = Π_i v_i^{exponents[k, i]} has degree at most two, so its square has at most four in
+    each coordinate. In the Bernstein basis of a part of the box, the largest coefficient is
+    an upper bound, and those at corners are values. Parts are halved until the bound is close.
 
     Args:
         factor: shape (r, N).
@@ -113,7 +113,7 @@ def _along(matrix: Array, values: Array, axis: int) -> Array:
 
 
 def _to_bernstein() -> Array:
-    """Return the matrix from coefficients of powers on [−1, 1] to Bernstein coefficients."""
+    """Return the matrix that turns coefficients of powers into Bernstein coefficients."""
     n = _ORDER
     matrix = np.zeros((n + 1, n + 1))
     for i, k in itertools.product(range(n + 1), repeat=2):
@@ -125,7 +125,7 @@ def _to_bernstein() -> Array:
 
 
 def _halves() -> tuple[Array, Array]:
-    """Return the matrices from Bernstein coefficients to those on the left and the right half."""
+    """Return two matrices that turn Bernstein coefficients into those on the left or right half."""
     # de Casteljau's algorithm
     n = _ORDER + 1
     lower = np.array([[math.comb(i, j) / 2**i for j in range(n)] for i in range(n)])

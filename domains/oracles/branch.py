@@ -16,14 +16,14 @@ _SHARE = 4  # if more nodes are open, one in this many is branched at a time
 def worst_open(
     root: Nodes, children: Callable[[Nodes], Nodes], closed: Callable[[], float], most: int
 ) -> float:
-    """Return an upper bound on all members of the node ``root``, by branch and bound.
+    """Return an upper bound on the values of all members of the node ``root``.
 
     The bound is ``closed()`` if at most ``most`` branchings prove it, and larger otherwise.
 
     Args:
         root: one node, or several.
         children: returns the parts of the given nodes, with their own bounds.
-        closed: returns a bound >= 0; members below it need no search. It may grow.
+        closed: returns a number >= 0, which may grow; nodes with bounds up to it are not searched.
         most: number of nodes that may be branched.
     """
     pool = tuple(array.copy() for array in root)

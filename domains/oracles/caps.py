@@ -90,11 +90,11 @@ class _Search:
 
     @property
     def closed(self) -> float:
-        """The length up to which a box is settled: its upper bound needs no more improvement."""
+        """The largest bound of a box that need not be divided further."""
         return self.longest * (1 + _CLOSED) + 2 * self.slack
 
     def halved(self, boxes: Nodes) -> Nodes:
-        """Return two halves of every box, cut across the side that is widest from the origin."""
+        """Return the two halves of every box, cut across the side that spans the widest angle."""
         middles, halves, bounds = boxes
         squares = np.square(middles)
         sides = np.square(halves) * (1 - squares / squares.sum(axis=1, keepdims=True))
@@ -129,7 +129,7 @@ class _Search:
         return bounds
 
     def _vertices(self, heights: Array) -> Array:
-        """Return the length of the vertex with the signs of each row, and keep the longest."""
+        """Return the length of the vertex with the signs of each row, and store the longest."""
         signs = np.where(heights < 0, -1.0, 1.0)
         lengths = np.linalg.norm(signs @ self.G.T, axis=1)
         best = int(lengths.argmax())

@@ -1,4 +1,4 @@
-"""Weights with which given points combine to other points, for many rows or row by row."""
+"""Weights with which sums of given points equal other points, for many points at once."""
 
 import numpy as np
 
@@ -8,11 +8,11 @@ _ALTERNATIONS, _BEYOND, _CLOSE = 20, 1.5, 1e-11
 
 
 def coefficients(X: Array, rows: Array, onto: Map, solve: Map) -> Array:
-    """Return weights Y with ``Y @ rows = X`` up to rounding, where each row of Y is allowed.
+    """Return weights Y with ``Y @ rows = X`` up to rounding, which satisfy given constraints.
 
-    ``onto`` projects rows of weights onto the allowed ones. Alternating projections find the
-    weights (von Neumann 1950, "Functional Operators II"; Bregman 1965 for convex sets). If these
-    are too slow for a row, the row is solved by ``solve``.
+    ``onto`` projects rows of weights onto those that satisfy the constraints. Alternating
+    projections find the weights (von Neumann 1950, "Functional Operators II"; Bregman 1965 for
+    convex sets). Rows for which these are too slow are solved by ``solve``.
     """
     inverse = np.linalg.pinv(rows)
     weights = onto(X @ inverse)

@@ -66,7 +66,7 @@ def is_near(domain: AbstractDomain, x: Array) -> bool:
 
 
 class _Search:
-    """A convex combination of members near the point x, which is improved stepwise."""
+    """A search for a convex combination of members near x, or a direction that separates x."""
 
     # coordinates are shifted and scaled so that x is at 0 and all widths are at most 1
     def __init__(self, domain: AbstractDomain, x: Array, size: float, noise: float) -> None:
@@ -86,7 +86,7 @@ class _Search:
         return (self.domain._support_point(theta / np.linalg.norm(theta)) - self.x) / self.size
 
     def separates(self, theta: Array, farthest: Array) -> bool:
-        """Return whether <theta, z> is clearly below 0 for all members z: x, at 0, is outside."""
+        """Return whether theta proves x, moved to 0, outside: <theta, z> < 0 for all members z."""
         length = np.linalg.norm(theta)
         value = float(farthest @ theta / length)
         if not value + self.gap / 4 < -self.slack / 2:
@@ -104,7 +104,7 @@ class _Search:
         return True if np.linalg.norm(self.weights @ self.atoms) <= self.slack else None
 
     def wolfe(self) -> bool | None:
-        """Take steps of Wolfe's algorithm towards the nearest member; slow for round bodies."""
+        """Return whether x is inside, by Wolfe's algorithm; None if its steps prove neither."""
         for _ in range(50 + 5 * len(self.x)):
             theta = -(self.weights @ self.atoms)
             atom = self.member(theta)
@@ -122,7 +122,7 @@ class _Search:
         return None
 
     def quasi_newton(self, flat: bool) -> bool | None:
-        """Search a theta that separates x from the body, by minimising the support function."""
+        """Return whether x is inside, by minimising the support function; None if unproven."""
         # BFGS with the weak Wolfe conditions also handles kinks (Lewis & Overton 2013); theta has
         # <theta, x − origin> = 1. Axes in which the body is thin are scaled up; if flat, left out.
         if flat not in self.normals:
@@ -175,7 +175,7 @@ class _Search:
         return False if beyond else self.combine(list(recent))
 
     def combine(self, points: list[Array]) -> bool | None:
-        """Add members to the convex combination; return True if this proves that x is inside."""
+        """Add points to the convex combination; return True if it proves x inside, else None."""
         atoms = np.vstack([self.atoms, *points])
         try:
             weights, _ = scipy.optimize.nnls(

@@ -18,7 +18,7 @@ _MOST_RATIO = 120.0
 
 
 class Block(Protocol):
-    """A 2-convex body L that changes of signs leave unchanged.
+    """A 2-convex body L that contains (±x_1, …, ±x_n) with x, for all signs.
 
     The squares (x_1², …, x_n²) of its members fill a convex set T. If T contains a point, it
     contains every point with smaller, nonnegative coordinates.
@@ -152,7 +152,7 @@ class SquaresBlock:
 
 
 def _mixture(rows: Array, theta: Array) -> Array:
-    """Return weights w of sum one that maximize ``Σ_i θ_i √(w·rows)_i``, for each row θ."""
+    """Return weights w of sum one that maximise ``Σ_i θ_i √(w·rows)_i``, for each row θ."""
     return _mixture_of_two(rows, theta) if len(rows) == 2 else _mixture_of_many(rows, theta)
 
 
@@ -227,7 +227,7 @@ class ConvexImage:
     """The union of the sets ``{offset + A x : x in L_1 × … × L_m}`` over finitely many offsets.
 
     Attributes:
-        matrix: A, shape (d, n); n = 0 leaves the offsets alone.
+        matrix: A, shape (d, n); if n = 0, the set has only the offsets.
         blocks: the L_k, on consecutive columns of A; their sizes sum to n.
         offsets: shape (k, d), k >= 1.
     """
@@ -264,7 +264,7 @@ class ConvexImage:
         return is_diagonal(self.matrix)
 
     def _scaled(self, rows: Array) -> Array:
-        """Return ``rows @ A`` for a diagonal A, with the same floating-point numbers."""
+        """Return ``rows @ A`` for a diagonal A, equal bit for bit to the matrix product."""
         return rows * self.matrix.diagonal()
 
     def local_maxima(
@@ -344,7 +344,7 @@ def _longest(matrix: Array) -> int:
 def unit_diagonal(form: Array) -> tuple[Array, Array, Array]:
     """Return (scale, C, residual) such that form ≈ D C'C D, where D = diag(scale).
 
-    The error is at most D·residual·D entry by entry, besides negative eigenvalues.
+    Entries of D·residual·D bound the errors, except negative eigenvalues, which are left out.
     """
     form = form / 2 + form.T / 2
     diagonal, sizes = np.maximum(np.diag(form), 0.0), np.abs(form)

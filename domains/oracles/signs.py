@@ -1,13 +1,13 @@
 r"""The longest member of a zonotope of few generators: branch and bound over its signs.
 
 For signs x and any y, ``‖G x‖² = Σ y_j − x'N x`` with N = diag(y) − G'G. The relaxation's y makes N
-positive semidefinite, N = L'L with L lower triangular, so that
+positive semidefinite. Let N = L'L with L lower triangular, so that
 
     ‖G x‖² = Σ_j y_j − Σ_i (L_i1 x_1 + … + L_ii x_i)².
 
-The first i terms of the last sum depend on the first i signs alone. They are the least x'N x over
-all x with these signs, followed by any real numbers, and so give a bound on all x that begin with
-them. Signs are fixed one by one while this bound exceeds the longest vertex found, as in the
+The first i terms of the last sum depend on the first i signs alone. Their sum is the least x'N x
+over all x that begin with these signs and go on with real numbers, so it gives a bound on all these
+x. Signs are fixed one by one while this bound exceeds the longest vertex found, as in the
 enumeration of lattice points (Fincke & Pohst 1985). The smaller the relaxation's gap, the fewer
 beginnings are left. The gap always closes for up to about 40 columns, in any dimension.
 """
@@ -85,11 +85,11 @@ class _Search:
 
     @property
     def closed(self) -> float:
-        """The square length up to which a beginning is settled, above all complete vectors."""
+        """The largest bound of a beginning that need not be extended further."""
         return self.longest * (1 + _CLOSED) + 3 * self.slack
 
     def longer(self, beginnings: Nodes) -> Nodes:
-        """Return the beginnings extended by a minus, then those extended by a plus."""
+        """Return the beginnings, extended by a minus and then extended by a plus."""
         bits, fixed, bounds = beginnings
         n, every = len(self.L), np.arange(len(fixed))
         rows = max(1, _CHUNK // n)
@@ -108,7 +108,7 @@ class _Search:
         return bits, fixed, bounds
 
     def _vertices(self, bits: Bits) -> None:
-        """Compute ‖G x‖² of the given complete sign vectors x, and keep the longest one so far."""
+        """Compute ‖G x‖² for complete sign vectors x, and store the longest one so far."""
         if len(bits):
             signs = _signs(bits, len(self.L))
             lengths = np.square(signs @ self.G.T).sum(axis=1)

@@ -1,4 +1,4 @@
-r"""Brackets on ``sup ‖G x + g‖²`` over products of sign-invariant 2-convex bodies of widths one.
+r"""Bounds on ``sup ‖G x + g‖²`` over products of sign-invariant 2-convex bodies of widths one.
 
 Let L = {x : (x_j²) ∈ T} be the body, h_L its support function and h_T that of T. The upper bound is
 dual: any y with diag(y) ⪰ Q = G'G gives ``sup_L x'Qx <= h_T(y)``, and the least such bound is
@@ -65,9 +65,9 @@ _ROUNDS = 20  # largest number of rounds of ascents followed by sign flips
 
 @dataclass(frozen=True)
 class Found:
-    """The best point x found for sup ‖G x + g‖²: its value and a proven upper bound.
+    """The best point x found for the largest ‖G x + g‖²: the value there and a proven upper bound.
 
-    Here g is the row ``offset`` of the list of offsets.
+    The vector g is the row ``offset`` of the list of offsets.
     """
 
     offset: int
@@ -77,7 +77,7 @@ class Found:
 
 
 class _Body:
-    """A product of sign-invariant blocks with widths one, whose boxes are joined into one."""
+    """A product of sign-invariant blocks with widths one, with its boxes joined into one."""
 
     def __init__(self, blocks: "tuple[Block, ...]", intervals: int = 0) -> None:
         self.blocks = blocks
@@ -112,17 +112,17 @@ class _Body:
         return x
 
     def weight(self, y: Array) -> float:
-        """Return the largest Σ y_j x_j² over the body's members x: h_T(y) in this module."""
+        """Return the largest Σ y_j x_j² over the body's members x."""
         return float(y @ self.max_squares(y) ** 2)
 
 
 def maximize(G: Array, offsets: Array, blocks: "tuple[Block, ...]") -> Found:
-    """Bracket ``sup ‖G x + g‖²`` over x in the product of ``blocks`` and the rows g of ``offsets``.
+    """Return bounds on the largest ``‖G x + g‖²`` over x in the body and the rows g of ``offsets``.
 
     Args:
-        G: shape (r, n); the sizes of the blocks sum to n.
+        G: shape (r, n).
         offsets: shape (k, r).
-        blocks: blocks of widths one (or zero).
+        blocks: the factors of the body, of widths one (or zero); their sizes sum to n.
     """
     body = _Body(blocks)
     r, n = G.shape
@@ -184,7 +184,7 @@ def _over_offsets(G: Array, offsets: Array, body: _Body) -> Found:
 
 
 def _at_offset(G: Array, g: Array, body: _Body, offset: int, offsets: int) -> Found:
-    """Return the best x found for sup ‖G x + g‖² over the body, and a proven upper bound."""
+    """Return the best x found for ‖G x + g‖² over the body, and a proven upper bound."""
     n = G.shape[1]
     if body.is_ball:
         simple = None if g.any() else _diagonal(G, body)
@@ -211,7 +211,7 @@ def _found(G: Array, g: Array, x: Array, upper: float, offset: int) -> Found:
 
 
 def _enumerate(G: Array, offsets: Array, live: Indices) -> Found:
-    """Return the exact largest ‖G x + g‖² over all sign vectors x and all offsets g."""
+    """Return the largest ‖G x + g‖² over all sign vectors x and all rows g of ``offsets``."""
     fixed = live[len(live) :] if offsets.any() else live[-1:]  # x and −x count once
     free = live[: len(live) - len(fixed)]
     base = offsets + G[:, fixed].sum(axis=1)
@@ -247,7 +247,7 @@ def _sign_sums(base: Array, columns: Array) -> Array:
 
 
 def _searched(G: Array, x: Array, upper: float, y: Array, work: int) -> tuple[Array, float]:
-    """Return a better x and a lower upper bound on ‖Gx‖² over a box, for limited ``work``."""
+    """Return a better x and a lower upper bound on ‖Gx‖² over a box, found by limited ``work``."""
     # x, upper and y, with diag(y) ⪰ G'G, are those of the relaxation
     live = np.flatnonzero(G.any(axis=0))
     columns, signs, bound = G[:, live], x[live], upper
@@ -391,7 +391,7 @@ def _bracket(G: Array, body: _Body) -> tuple[Array, float, Array]:
 
 
 def _majorant(G: Array, body: _Body, y: Array) -> tuple[float, Array]:
-    """Return an upper bound on sup ‖Gx‖² over the body, and the weights λy that prove it."""
+    """Return an upper bound on sup ‖Gx‖² over the body, and a multiple of y that proves it."""
     # λ is the least number with diag(λy) ⪰ G'G; the bound is the largest Σ λ y_j x_j² over the body
     scaled = np.divide(G, np.sqrt(y), out=np.zeros_like(G), where=G.any(axis=0))
     square = scaled @ scaled.T if len(G) <= G.shape[1] else scaled.T @ scaled
@@ -402,20 +402,20 @@ def _majorant(G: Array, body: _Body, y: Array) -> tuple[float, Array]:
 def _dual(
     G: Array, body: _Body, start: Array | None = None, most: int = _MOST_STEPS
 ) -> tuple[Array, Array]:
-    """Return nearly the best dual weights y for sup ‖Gx‖², and the U that gives them."""
+    """Return nearly optimal dual weights y for sup ‖Gx‖², and the solution U of the dual form."""
     r, n = G.shape
     k = min(r, math.isqrt(2 * n) + 1)
     live = G.any(axis=0)
 
     def parts(U: Array) -> tuple[Array, Array, Array]:
-        """Return V = G'U, the norms θ of its rows (raised above zero), and a support point at θ."""
+        """Return V = G'U, the norms θ of its rows (at least tiny), and the support point at θ."""
         V = G.T @ U
         theta = np.sqrt(np.einsum("ij,ij->i", V, V))
         theta = np.where(live, np.maximum(theta, 1e-12 * theta.max()), 0.0)
         return V, theta, body.support_point(theta)
 
     def objective(flat: Array) -> tuple[float, Array]:
-        """Return ‖U‖²/2 − h(θ) and its gradient; θ: norms of the rows of G'U, h: support."""
+        """Return ‖U‖²/2 − h(θ) and its gradient; θ: row norms of G'U, h: support function."""
         U = flat.reshape(r, k)
         V, theta, x = parts(U)
         ratio = np.divide(x, theta, out=np.zeros(n), where=live)
@@ -447,7 +447,7 @@ def _even_directions(count: int, k: int) -> Array:
 
 
 def _witness(G: Array, body: _Body, U: Array) -> Array:
-    """Return a point x of the body with a large ‖G x‖, rounded from the relaxation's U."""
+    """Return a point x of the body with a large ‖G x‖, by ascents from mixtures of U's columns."""
     axes, _, _ = np.linalg.svd(U, full_matrices=False)
     starts = np.vstack([axes.T, _even_directions(_DIRECTIONS, U.shape[1]) @ U.T])
     Z = body.support_point(starts @ G) @ G.T
@@ -477,7 +477,7 @@ def local_maxima(
 
 
 def _climb(G: Array, body: _Body, X: Array, beyond: float = 0.0) -> Array:
-    """Return the rows x of X, moved to points of the body with a larger ‖G x‖."""
+    """Return for each row x of X a point of the body with a larger ‖G x‖ nearby."""
     # ascents and changes of single signs alternate; only rows with changed signs ascend again
     squares = np.square(G).sum(axis=0)
     X, rising = X.copy(), np.arange(len(X))
@@ -515,7 +515,7 @@ def _ascended(G: Array, body: _Body, X: Array, beyond: float) -> Array:
 
 
 def _flip(G: Array, squares: Array, X: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Return X after changes of single signs that increase ‖G x‖, and which rows were changed."""
+    """Return X with single signs changed to increase ‖G x‖ of rows x, and which rows changed."""
     X, Z, every = X.copy(), X @ G.T, np.arange(len(X))
     flipped = np.zeros(len(X), dtype=bool)
     for _ in range(2 * G.shape[1]):

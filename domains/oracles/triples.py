@@ -8,9 +8,9 @@ For signs x, the sum ``x_i ± x_j ± x_k`` is odd, so that its square is at leas
 where H is G above the rows ``√μ_t v_t'``: a bound on ``‖H x‖²`` over the cube gives one on
 ``‖G x‖²``. The best μ is dual to the triangle inequalities ``v_t'X v_t >= 1`` on correlations X, in
 the relaxation ``max {tr(G X G') : X ⪰ 0, X_ii = 1}`` (Helmberg & Rendl 1998). In few dimensions
-many of these are violated, and enforcing them closes most of the gap. In many, the columns of G are
-nearly orthogonal, and few are: with all of them, a numerical solution for 200 normal columns in
-R^20 still leaves 8.8 % of the length, of 11 % without them.
+many of these are violated, and to enforce them closes most of the gap. In many dimensions, the
+columns of G are nearly orthogonal, and few are violated: for 200 normal columns in R^20, a gap of
+11 % of the length without these inequalities is still 8.8 % with all of them.
 
 μ comes from an alternating direction method of multipliers (Boyd et al. 2011), with one copy of X
 that is semidefinite, and one copy of three of its entries for each inequality. Its steps are
@@ -112,5 +112,5 @@ def _with_violated(X: Array, triples: Triples) -> Triples:
 
 
 def _codes(cells: Cells, signs: Array, n: int) -> Cells:
-    """Return a number for every inequality that no other one has."""
+    """Return a distinct number for every inequality."""
     return 4 * (cells[:, 0] * n + cells[:, 1] % n) + (signs[:, 0] > 0) + 2 * (signs[:, 1] > 0)

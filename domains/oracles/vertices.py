@@ -79,16 +79,16 @@ def enumerate_vertices(A: Array, b: Array) -> Array:
 
 
 def most_vertices(halfspaces: int, dim: int) -> int:
-    """Return the largest number of vertices of a polytope of dimension ``dim``.
+    """Return the largest possible number of vertices of a polytope in R^dim.
 
-    The polytope has this number of ``halfspaces`` (McMullen 1970, upper bound theorem).
+    The polytope has at most ``halfspaces`` facets (McMullen 1970, upper bound theorem).
     """
     up, down = (dim + 1) // 2, dim // 2
     return math.comb(halfspaces - up, down) + math.comb(halfspaces - down - 1, up - 1)
 
 
 def _needed(A: Array, b: Array) -> NDArray[np.bool_]:
-    """Return which inequalities A x <= b the others do not imply, up to the solver's rounding."""
+    """Return which inequalities A x <= b do not follow from the others, up to rounding."""
     needed = np.ones(len(A), dtype=bool)
     if len(A) > _PROGRAMS:
         return needed
@@ -135,7 +135,7 @@ def _extreme_rays(inequalities: Integers) -> Integers:
 
 
 def _combined_ray(inner: Integers, outer: Integers, n: int, column: int) -> Integers:
-    """Return the positive combination of two rays whose entry ``column`` is zero."""
+    """Return the positive combination of two rays with zero as the entry ``column``."""
     ray = outer * inner[column] - inner * outer[column]
     # n integers without a common divisor
     return ray // math.gcd(*ray[:n])
@@ -144,7 +144,7 @@ def _combined_ray(inner: Integers, outer: Integers, n: int, column: int) -> Inte
 def _edges(
     zero: NDArray[np.bool_], inner: NDArray[np.intp], outer: NDArray[np.intp], least: int
 ) -> NDArray[np.intp]:
-    """Return the pairs of rays, one inner and one outer, that span a two-dimensional face."""
+    """Return pairs of an inner and an outer ray that together span a two-dimensional face."""
     # Two rays do if no third ray lies on all the hyperplanes that contain both. ``zero`` says which
     # rays are on which hyperplanes; at least ``least`` hyperplanes contain such a face.
     on = zero.astype(np.float32)  # sums of ones are exact
@@ -166,7 +166,7 @@ def _edges(
 def _shared_hyperplanes(
     first: NDArray[np.float32], second: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Return on how many hyperplanes each ray of ``first`` and each of ``second`` both lie."""
+    """Return on how many hyperplanes both rays lie, for each pair of rays from the two lists."""
     # BLAS kernels read memory next to the arrays, and may raise the flag "invalid" for it (numpy
     # issue 24067).
     with np.errstate(invalid="ignore"):
@@ -174,7 +174,7 @@ def _shared_hyperplanes(
 
 
 def _simplicial_cone(inequalities: Integers) -> tuple[list[int], Integers]:
-    """Return the numbers of n independent inequalities, and the extreme rays of their cone."""
+    """Return the indices of n independent inequalities, and the extreme rays of their cone."""
     n = inequalities.shape[1]
     chosen: list[int] = []
     reduced: list[
@@ -226,7 +226,7 @@ def _integers(row: list[float]) -> tuple[int, ...]:
 
 
 def _coprime_integers(vector: list[Fraction]) -> tuple[int, ...]:
-    """Return a vector's positive multiple of integers without a common divisor."""
+    """Return the positive multiple of a vector that has integers without a common divisor."""
     common = math.lcm(*(x.denominator for x in vector))
     integers = [int(x * common) for x in vector]
     divisor = math.gcd(*integers) or 1

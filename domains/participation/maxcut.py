@@ -20,7 +20,7 @@ _ROUNDING = 2.0**-46  # rounding of an eigenvalue of a k × k matrix is at most 
 
 @dataclass(frozen=True, eq=False)
 class MaxCut:
-    """Bounds on max {⟨X, Z⟩ : Z ⪰ 0, diag Z = 1} for each X, and the Z and y that prove them.
+    """Bounds on max {⟨X, Z⟩ : Z ⪰ 0, diag Z = 1} for each X, and their proofs Z and y.
 
     Z attains the lower bound. y proves the upper bound.
 

@@ -32,7 +32,7 @@ class AbstractParticipations(AbstractDomain):
     Attributes:
         matrix: A, shape (n, n), lower triangular with no zero on the diagonal; tick i adds
             multiples of column i to the answers.
-        who: the rule that says which ticks one person may occupy.
+        who: the rule for the ticks that one person may occupy.
     """
 
     matrix: Array
@@ -95,10 +95,10 @@ class AbstractParticipations(AbstractDomain):
 
 @final
 class CountParticipations(AbstractParticipations):
-    r"""The changes by one person who adds a number from 0 to 1 in each tick, or removes one.
+    r"""The changes by one person who adds, or removes, a number from 0 to 1 in each tick.
 
     The set is ``± {Σ_{i ∈ π} s_i a_i : 0 <= s_i <= 1}`` over allowed sets π of ticks, a_i column i
-    of the workload A.
+    of ``matrix`` A.
 
     ``max_quadratic`` is exact if all subsets of patterns can be listed (up to 8192), or if X = A'HA
     is elementwise nonnegative and patterns are few: the form then grows with every s_i, and is
@@ -132,7 +132,7 @@ class CountParticipations(AbstractParticipations):
 
     @cached_property
     def _subsets(self) -> Array | None:
-        """The 0-1 vectors of all nonempty sets of ticks of one person; None if too many."""
+        """All nonempty sets of ticks of one person as 0-1 vectors; None if they are too many."""
         if self.who.most > 30 or self.who.count * 2**self.who.most > 64 * _MOST_POINTS:
             return None
         subsets = {
@@ -186,10 +186,10 @@ class VectorParticipations(AbstractParticipations):
     The set is ``{Σ_{i ∈ π} s_i a_i : |s_i| <= 1}`` over allowed sets π of ticks, a_i column i of
     the workload A.
 
-    This is one coordinate of ``{Σ_{i ∈ π} a_i ⊗ u_i : ‖u_i‖₂ <= 1}``.
+    The set has one coordinate of the members of ``{Σ_{i ∈ π} a_i ⊗ u_i : ‖u_i‖₂ <= 1}``.
 
     The vectors u_i, for example gradients, may have any dimension; each of their coordinates gets
-    independent noise M. :func:`optimal_noise` covers all coordinates, not only one. So does
+    independent noise of covariance M. :func:`optimal_noise` covers all coordinates. So does
     ``upper_bound`` of ``max_quadratic``: the largest ``Σ_{ij} X_ij ⟨u_i, u_j⟩``, X = A'HA, is a
     semidefinite programme, which is solved exactly if patterns are few.
 

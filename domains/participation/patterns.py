@@ -78,7 +78,7 @@ class AbstractPatterns(Storable, abc.ABC):
 
     @abc.abstractmethod
     def meet(self) -> NDArray[np.bool_]:
-        """Return which pairs of different ticks one person may occupy, a boolean matrix (n, n)."""
+        """Return whether one person may occupy both of two different ticks, as a matrix (n, n)."""
 
     @property
     def are_disjoint(self) -> bool:
@@ -147,7 +147,7 @@ def _meeting(sets: Indices, n: int) -> NDArray[np.bool_]:
 @final
 @dataclass(frozen=True)
 class Epochs(_Listed):
-    """Rounds over all persons in a fixed order: one person has ticks i, i + b, …, at most k.
+    """Rounds over all persons in a fixed order: one person has ticks i, i + b, …, k at most.
 
     Args:
         n: ticks.
@@ -296,7 +296,7 @@ class Apart(AbstractPatterns):
         return self.most == 1 or (self.b == 1 and self.k == self.n)
 
     def _steps(self, values: Array, most: int | None) -> Iterator[Array]:
-        """Yield, for t = n − 1, …, 0, the largest sums over allowed sets of the ticks from t on."""
+        """Yield the largest sums over allowed sets within the ticks t, …, n − 1; t falls to 0."""
         # entry j: sums of sets of at most j ticks
         later = [
             np.zeros((len(values), min(self.most if most is None else most, self.n) + 1))

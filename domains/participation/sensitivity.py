@@ -13,7 +13,7 @@ _FITS = 60
 
 
 def form_bound(who: AbstractPatterns, X: Array) -> float:
-    """Return a proven upper bound on ``max_π Σ_{i,j ∈ π} X_ij`` over allowed sets π of ticks.
+    """Return a proven upper bound on ``Σ_{i,j ∈ π} X_ij`` over all allowed sets π of ticks.
 
     X, shape (n, n), is symmetric and not negative.
 
@@ -41,7 +41,7 @@ def form_bound(who: AbstractPatterns, X: Array) -> float:
 
 
 def _path_bound(who: Apart, own: Array, between: Array) -> float:
-    """Return an upper bound on ``Σ_i own_i + Σ_{i≠j} between_ij`` over all sets of ticks."""
+    """Return a bound on ``Σ_i own_i + Σ_{i≠j} between_ij`` over sets of ticks, from paths."""
     # A dynamic programme chooses the ticks in turn; pairs of successive ticks are exact. Ticks that
     # are m >= 2 steps apart are at least m b apart: such a pair counts once, at either, with the
     # largest value of its row or column from that distance on.
@@ -65,7 +65,7 @@ def _path_bound(who: Apart, own: Array, between: Array) -> float:
 
 
 def _total_bound(who: Apart, own: Array, between: Array) -> float:
-    """Return an upper bound on ``Σ_i own_i + Σ_{i≠j} between_ij`` over all sets of ticks."""
+    """Return a bound on ``Σ_i own_i + Σ_{i≠j} between_ij`` over sets of ticks, from totals."""
     # With any v >= 0 the sum is that of own_i − v_i² and of between_ij − v_i v_j, plus (Σ v_i)².
     # Between α and β a square s² is at most its chord (α + β) s − α β, which is linear in the set.
     # What v v' leaves of ``between`` counts k − 1 times at each tick, as the largest of its row.
@@ -128,7 +128,7 @@ def vector_bound(who: AbstractPatterns, X: Array) -> float:
 
 
 def hardest_sets(who: AbstractPatterns, X: Array) -> tuple[Indices, MaxCut]:
-    """Return the sets of ticks that may attain the maximum, and lower and upper bounds for each."""
+    """Return the sets that may attain the maximum in :func:`vector_bound`, with their bounds."""
     sets = who.maximal()
     # Z = I attains a set's sum of X_ii; since |Z_ij| <= 1, no value exceeds its sum of |X_ij|
     least = float(np.append(X.diagonal(), 0.0)[sets].sum(axis=1).max())

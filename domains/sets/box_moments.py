@@ -59,8 +59,8 @@ class BoxMoments(AbstractBoxImage):
     Sums of these over records are the count, the sums, and the sums of squares and products of d
     numbers: all that means, variances, correlations and linear regressions need. Products
     ``x_i x_j``, i <= j, are in lexicographic order. The best noise for this set is smaller than
-    that of tables with squares of clipped numbers (:class:`Clipped`), which protect more than a
-    number and its own square. Errors of a sum of squares and of a count are in different units:
+    that of tables with squares of clipped numbers (:class:`Clipped`), which protect more points
+    than these. Errors of a sum of squares and of a count are in different units:
     ``np.diag(weights) @ K`` makes them comparable.
 
     ``support_point`` is exact. ``max_quadratic`` bounds a polynomial of degree four by branch and
@@ -156,7 +156,7 @@ class BoxMoments(AbstractBoxImage):
 
     @cached_property
     def _from_unit(self) -> Array:
-        """The matrix from monomials of v in [−1, 1]^d to those of x = middle + v · half width."""
+        """The matrix from monomials of v in [−1, 1]^d to those of x = middle + half width · v."""
         middle, half = self.low / 2 + self.high / 2, self.high / 2 - self.low / 2
         d, (i, j) = len(self.low), self._pairs
         matrix, rows = np.diag(self._moments(half[None])[0]), 1 + d + np.arange(len(i))
@@ -241,7 +241,7 @@ class MomentDifferences(AbstractBoxImage):
 
 
 def _largest(form: Array, columns: Array, exponents: NDArray[np.intp]) -> tuple[Array, float]:
-    """Return v in [−1, 1]^m and an upper bound on y' form y, with y = columns @ monomials of v."""
+    """Return v in [−1, 1]^m, and an upper bound on y' form y; y = columns @ monomials of v."""
     # of a form with coordinates of very different units, only a root after scaling is accurate
     scale, root, residual = unit_diagonal(form)
     v, upper = largest_squares(root * scale @ columns, exponents)

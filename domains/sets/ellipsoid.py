@@ -103,7 +103,7 @@ class Ellipsoid(AbstractCentered):
         return into_ellipsoid(self.center, self.factor, np.sqrt(np.diag(self.M)))
 
     def _contains(self, x: Array) -> bool:
-        """Return whether x is inside up to ``SLACK``, in coordinates and along principal axes."""
+        """Return whether x is inside, up to ``SLACK`` relative to the ellipsoid's widths."""
         widths = np.sqrt(np.diag(self.M))
         moved, forgiven = x - self.center, rounding(x, self.center)
         flat = widths == 0

@@ -64,7 +64,7 @@ class LpBall(AbstractDomain):
         return True
 
     def _image(self) -> ConvexImage | None:
-        """Return the ball as a linear image for q >= 2, as vertices for q = 1, or None."""
+        """Return the ball as a linear image if q >= 2, as its vertices if q = 1, or None."""
         if self.q >= 2:
             check_dense("LpBall", self.dim, self.dim, "fewer coordinates")
             block = LpBlock(self.dim, self.q, self.radius)
@@ -169,6 +169,6 @@ def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
 
 
 def _rounding_bound(form: Array, center: Array, radius: float) -> float:
-    """Return a bound on the rounding error of ``2<x, Hc> + c'Hc``, all coordinates <= radius."""
+    """Return a bound on the rounding error of ``2<x, Hc> + c'Hc`` for all |x_j| <= radius."""
     sizes = np.abs(form) @ np.abs(center)
     return (8 + 2 * len(center)) * float(EPS * (2 * radius * sizes.sum() + np.abs(center) @ sizes))

@@ -166,7 +166,7 @@ class Polytope(AbstractPolytope):
         return None if opposite is None else (opposite[0][0] / 2 + opposite[1][0] / 2)
 
     def _opposite(self) -> tuple[Array, Array] | None:
-        """Return the vertices x and mirror images 2c − x, or None without an exact center c."""
+        """Return the vertices and their mirror images in the exact center; None without center."""
         points = np.unique(self._vertices + 0.0, axis=0)
         mirrored = points[::-1]  # reflection reverses the lexicographic order
         with np.errstate(over="ignore", invalid="ignore"):
@@ -196,7 +196,7 @@ class Polytope(AbstractPolytope):
         return 0.0
 
     def _near(self, X: Array) -> Array:
-        """Return a member near each row of X: a weighted mean of the vertices, weights >= 0."""
+        """Return a member near each row of X: a weighted mean of the vertices."""
         middle = self._vertices.mean(axis=0)
         moved = self._vertices - middle
         size = float(np.abs(moved).max()) or 1.0

@@ -31,9 +31,9 @@ class SchattenBall(AbstractDomain):
 
     q = 1 is the nuclear norm, q = 2 the Frobenius norm (a Euclidean ball), q = ∞ the spectral norm.
 
-    ``max_quadratic`` is exact for q = 2, for vectors (m or n = 1), and if H is a multiple of the
-    identity and the center the origin. Otherwise, with r = min(m, n), the upper bound is within a
-    factor ``r^{|1 − 2/q|}`` of the maximum around the origin, and ``2 r^{|1 − 2/q|}`` around other
+    ``max_quadratic`` is exact for q = 2, for vectors (m = 1 or n = 1), and about the origin if H is
+    a multiple of the identity. Otherwise, with r = min(m, n), the upper bound is within a factor
+    ``r^{|1 − 2/q|}`` of the maximum around the origin, and ``2 r^{|1 − 2/q|}`` around other
     centers. For q = ∞, the bound is a numerical solution of ``min tr Y_1 + tr Y_2`` subject to
     ``Y_1 ⊗ I + I ⊗ Y_2 ⪰ H``. This minimum is within 2√2 of the maximum (Naor, Regev & Vidick 2014,
     the real non-commutative Grothendieck inequality), and was within about 10 % for random H on
@@ -106,7 +106,7 @@ class SchattenBall(AbstractDomain):
         return QuadraticMax(x, value * size * reach**2, max(upper, value) * size * reach**2)
 
     def _bracket(self, H: Array, c: Array, radius: float) -> tuple[Array, float]:
-        """Return a point x of the ball, and a proven upper bound on ``(x − c)'H(x − c)``."""
+        """Return a point of the ball, and an upper bound on ``(x − c)'H(x − c)`` over the ball."""
         rank = min(self.shape)
         excess = max(0.0, 0.5 - 1 / self.q)
         g, still = H @ c, float(c @ H @ c)
@@ -136,7 +136,7 @@ class SchattenBall(AbstractDomain):
         return x, upper + still
 
     def _climb(self, H: Array, c: Array, radius: float, starts: list[Array]) -> Array:
-        """Return a point x of the ball with a large ``(x − c)'H(x − c)``, by many ascents."""
+        """Return a point x of the ball where ``(x − c)'H(x − c)`` is large, by several ascents."""
         partial = np.eye(*self.shape)
         fixed = [np.roll(partial, i, axis=1) for i in range(min(self.shape[1], 4))]
         fixed += [
@@ -152,7 +152,7 @@ class SchattenBall(AbstractDomain):
         ]
 
         def furthest(directions: Array) -> tuple[Array, Array]:
-            """Return the ball's support point x for each row, and (x − c)'H(x − c) there."""
+            """Return the ball's support point x along each row, and (x − c)'H(x − c) for it."""
             stack = directions.reshape(-1, *self.shape)
             x = radius * _unit_supports(stack, self.q).reshape(directions.shape)
             return x, np.einsum("ij,ij->i", (x - c) @ H, x - c)
@@ -203,7 +203,7 @@ def sphere_maximum(form: Array, g: Array, radius: float) -> tuple[Array, float]:
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return a point between ``low`` and ``high`` where the function changes its sign."""
+    """Return a root of the function between ``low`` and ``high``."""
     root = scipy.optimize.root_scalar(function, bracket=(low, high), method="brentq", xtol=1e-300)
     return float(root.root)
 
@@ -244,7 +244,7 @@ def _unit_supports(thetas: Array, q: float) -> Array:
 
 
 def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[Array]]:
-    """Return an upper bound on x'Hx over the unit Schatten-q ball, q > 2, and starting points."""
+    """Return an upper bound on x'Hx over the unit ball for q > 2, and points to start from."""
     # If Y_1 ⊗ I + I ⊗ Y_2 ⪰ H with Y_1, Y_2 ⪰ 0, then x'Hx <= <Y_1, XX'> + <Y_2, X'X>
     # <= ‖Y_1‖_p + ‖Y_2‖_p with p = q/(q−2), by Hölder and ‖XX'‖_{q/2} = ‖X‖_q² <= 1.
     # If H exceeds the majorant, the largest eigenvalue of the excess, times
@@ -254,7 +254,7 @@ def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[A
     blocks = H.reshape(m, n, m, n)
 
     def spectrum(Y: list[Array]) -> tuple[Array, Array]:
-        """Return λ and z of Hz = λDz with z'Dz = 1, for D = Y_1 ⊗ I + I ⊗ Y_2."""
+        """Return eigenvalues λ and vectors z: Hz = λDz and z'Dz = 1, D = Y_1 ⊗ I + I ⊗ Y_2."""
         (d1, U1), (d2, U2) = (np.linalg.eigh(y) for y in Y)
         # D has the eigenvectors U_1 ⊗ U_2, with sums of the eigenvalues of Y_1 and Y_2
         scale = 1 / np.sqrt((d1[:, None] + d2).ravel())
@@ -323,7 +323,7 @@ def _norm_slope(y: Array, norm: float, p: float) -> Array:
 
 
 def _rank_one_bound(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[Array]]:
-    """Return an upper bound on x'Hx over the unit Schatten-q ball, q < 2, and starting points."""
+    """Return an upper bound on x'Hx over the unit ball for q < 2, and points to start from."""
     # H and its partial transpose H^Γ agree on rank-one matrices: for q = 1 every mixture gives
     # a bound. For λ_1 = min(λ_max(H), λ_max(H^Γ)) and λ_2 = λ_max(H), interpolation between
     # S_1 and S_2 (Riesz–Thorin, complex matrices) gives the bound λ_1^{2/q−1} λ_2^{2−2/q}.

@@ -120,7 +120,7 @@ class StreamWorkload(AbstractFiniteDomain):
         return dense
 
     def _back(self, rows: Array, *, transposed: bool) -> Array:
-        """Return A or Aᵀ times ``rows``, solved with the banded A⁻¹ without row exchanges."""
+        """Return A or Aᵀ times ``rows``, by solving equations with the banded matrix A⁻¹."""
         below = np.zeros_like(self.bands)  # m below the diagonal, by column of A⁻¹
         for m, band in enumerate(self.bands):
             below[m, : self.ticks - m] = band[m:]

@@ -127,7 +127,7 @@ class TensorPower(AbstractDomain):
         return size * max(_form_bound(tensor, d, k) - max(found, 0.0), 0.0)
 
     def _best_vector(self, tensor: Array) -> Array:
-        """Return the best unit vector u found: <tensor, u ⊗ … ⊗ u> is largest there, shape (d,)."""
+        """Return the unit vector u with the largest <tensor, u ⊗ … ⊗ u> that was found."""
         d, k = self.base, self.order
         if k == 1:
             return tensor / np.linalg.norm(tensor)
@@ -183,7 +183,7 @@ class TensorPower(AbstractDomain):
         )
 
     def _near(self, X: Array) -> Array:
-        """Return a member t u ⊗ … ⊗ u near each row of X, for the row's leading direction u."""
+        """Return a member t u ⊗ … ⊗ u near each row of X; u is a leading direction of the row."""
         unfolded = X.reshape(len(X), self.base, -1)
         # u: first left singular vector of the row as a matrix (base, base^(order − 1))
         u = np.linalg.eigh(unfolded @ unfolded.transpose(0, 2, 1))[1][:, :, -1]
@@ -274,7 +274,7 @@ def symmetric_coordinates(base: int, order: int) -> SymmetricCoordinates:
 
 
 def _powers(x: Array, k: int) -> Array:
-    """Return the tensor power x ⊗ … ⊗ x (k factors), flattened, for every row x."""
+    """Return the tensor power x ⊗ … ⊗ x of k factors for every row x, flattened."""
     result = x
     for _ in range(k - 1):
         result = (result[:, :, None] * x[:, None, :]).reshape(len(x), -1)
@@ -299,7 +299,7 @@ def _contract(tensor: Array, u: Array, k: int) -> tuple[float, Array]:
 
 
 def _starts(d: int) -> list[Array]:
-    """Return unit vectors spread over the sphere: axes, diagonals of planes, and a lattice."""
+    """Return fixed unit vectors spread over the sphere, as starting points of a search."""
     axes = np.eye(d)
     pairs = [
         (axes[i] + s * axes[j]) / math.sqrt(2)
@@ -320,7 +320,7 @@ def _starts(d: int) -> list[Array]:
 
 
 def _leading(tensor: Array, d: int) -> list[Array]:
-    """Return the tensor's three leading left singular vectors u, and −u, for starts."""
+    """Return the tensor's three leading left singular vectors and their negatives."""
     unfolded = tensor.reshape(d, -1)
     # the best rank-one tensor is often near the leading directions of the unfolding
     axes = np.linalg.eigh(unfolded @ unfolded.T)[1][:, -3:]
@@ -330,7 +330,7 @@ def _leading(tensor: Array, d: int) -> list[Array]:
 def _climb(
     polynomial: Polynomial, starts: list[Array], tries: int = 12, steps: int = 1000
 ) -> Array:
-    """Return the unit vector with the best local maximum of the polynomial that is found."""
+    """Return the unit vector at the best local maximum of the polynomial that ascents find."""
     # symmetric higher-order power method u ← (∇f(u) + αu)/‖·‖, whose shift α is raised until f does
     # not decrease (Kolda & Mayo 2011)
     order = np.argsort([-polynomial(u)[0] for u in starts], kind="stable")[:tries]
@@ -360,7 +360,7 @@ def _climb(
 
 
 def _best_of_monomial(tensor: Array, d: int, k: int) -> Array | None:
-    """Return the unit u with the largest <tensor, u ⊗ … ⊗ u> if that is a monomial; else None."""
+    """Return the best unit u if <tensor, u ⊗ … ⊗ u> is one monomial in u, otherwise None."""
     coordinates = symmetric_coordinates(d, k)
     places = np.flatnonzero(tensor)
     kinds = coordinates.kind[places]
@@ -426,7 +426,7 @@ def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array,
 
 
 def _form_bound(tensor: Array, d: int, k: int) -> float:
-    """Return an upper bound on <tensor, u ⊗ … ⊗ u>, of order k, over unit vectors u in R^d."""
+    """Return an upper bound on <tensor, u ⊗ … ⊗ u> (k factors) over unit vectors u in R^d."""
     # For even k, the form is quadratic in the powers u ⊗ … ⊗ u of order k/2. For odd k, the square
     # of the form is quadratic in the powers of order k.
     is_even = k % 2 == 0
@@ -512,7 +512,7 @@ def _norm_power(coordinates: SymmetricCoordinates) -> Array:
 
 
 def _pairs(coordinates: SymmetricCoordinates) -> tuple[NDArray[np.intp], Array]:
-    """Return, for every pair of multisets, a number for their union, and √ of both ``counts``."""
+    """Return, for each pair of multisets, an index of their union and √ of the counts' product."""
     exponents = coordinates.exponents()
     kind = np.zeros(len(exponents) ** 2, dtype=np.intp)
     for column in exponents.T:  # renumbered after each index, so that no number overflows

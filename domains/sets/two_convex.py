@@ -19,11 +19,11 @@ from ..oracles.rows import into_box
 @final
 @dataclass(frozen=True, eq=False)
 class TwoConvex(AbstractDomain):
-    r"""The points whose squares (x_1², …, x_d²) are below a point of the hull of the rows.
+    r"""The points with squares (x_1², …, x_d²) below a point of the convex hull of ``squares``.
 
     "Below" means at most as large in every coordinate.
 
-    Every sign-invariant 2-convex body with a polyhedral set of squares is of this form. One row
+    Every sign-invariant 2-convex body with a polyhedral set of squares has this form. One row
     gives a box of half widths √row. A diagonal matrix gives an ellipsoid with its diagonal as
     squared half axes. The rows (1, 1, 0, 0), (0, 0, 1, 1) give the unit ball of
     ``√(max(x_1², x_2²) + max(x_3², x_4²))``.
@@ -93,7 +93,7 @@ class TwoConvex(AbstractDomain):
         return self._image().max_quadratic(form, center)
 
     def _contains(self, x: Array) -> bool:
-        """Return whether x is in the body: some mixture of ``squares`` has Σ w_k r_k >= x²."""
+        """Return whether a convex combination of ``squares`` is at least x², up to ``SLACK``."""
         widths = np.sqrt(self.squares.max(axis=0))
         if x[widths == 0].any():
             return False
@@ -130,7 +130,7 @@ class TwoConvex(AbstractDomain):
 
 
 def _below_squares(squares: Array, X: Array) -> Array:
-    """Return each row of X clipped to a box, chosen for this row, that is inside the body."""
+    """Return each row of X clipped to a box that is inside the body and chosen for this row."""
     k, d = squares.shape
     widths = np.sqrt(squares.max(axis=0))
     used = widths > 0

@@ -21,7 +21,7 @@ from .centered import AbstractCentered
 @final
 @dataclass(frozen=True, eq=False)
 class Zonotope(AbstractCentered):
-    r"""The zonotope ``{center + Σ_j c_j g_j : |c_j| <= 1}``, with the generators g_j as rows.
+    r"""The zonotope ``{center + Σ_j c_j g_j : |c_j| <= 1}`` of the rows g_j of ``generators``.
 
     ``max_quadratic`` is exact for up to 22 generators (21 if the query's center is not the
     zonotope's) and in the plane. By branch and bound, it is exact in most cases for up to 40
@@ -133,7 +133,7 @@ class Zonotope(AbstractCentered):
 
 
 def _box_coordinates(generators: Array, X: Array) -> Array:
-    """Return coefficients c in [−1, 1] such that c @ generators is near each row of X."""
+    """Return coefficients c in [−1, 1] for each row of X, such that c @ generators is near it."""
     m, size = len(generators), float(np.abs(generators).max(initial=0.0))
     # c = t − u with t + u = 1 and t, u >= 0
     system = np.block([[generators.T, -generators.T], [size * np.eye(m), size * np.eye(m)]])

@@ -147,7 +147,7 @@ class AbstractBase(Storable, abc.ABC):
         return tuple(f"query {k}" for k in range(1, self.queries + 1))
 
     def _columns(self, codes: NDArray[np.int64]) -> Array:
-        """Return the answers that each record adds to all queries, shape (len(codes), q)."""
+        """Return what each record adds to the answers of all queries, shape (len(codes), q)."""
         return self.toarray()[:, codes].T
 
 
@@ -158,7 +158,7 @@ class AbstractRuns(AbstractBase):
 
     @abc.abstractmethod
     def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the first and the last category of every run; after wrapping, n or more."""
+        """Return the first and last category of every run; from n on, numbers start again at 0."""
 
     @final
     def ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -543,7 +543,7 @@ class Moments(AbstractBase):
 class Leading(AbstractBase):
     """The queries of a smaller base about the first categories; later categories are in no query.
 
-    The later category is for example a catch-all, which has no place in the order of numbers.
+    A later category is, for example, a catch-all, which has no place in the order of numbers.
 
     Args:
         base: the queries about the first categories.
@@ -712,7 +712,7 @@ class Base(AbstractBase):
 
 
 def _plain(value: Any) -> Any:
-    """Return a value whose tuples and arrays are lists, and whose numbers are Python's own."""
+    """Return a value with lists in place of tuples and arrays, and with Python's own numbers."""
     if isinstance(value, np.ndarray | np.generic):
         return _plain(value.tolist())
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
@@ -775,7 +775,7 @@ def settle_size(base: AbstractBase) -> None:
 
 
 def check_apart(base: AbstractBase, gram: Array) -> None:
-    """Raise if the queries hardly distinguish categories: their differences would lose digits.
+    """Raise if the queries hardly distinguish any categories, so that digits would be lost.
 
     ``gram`` is W'W for the query matrix W.
     """
@@ -788,9 +788,9 @@ def check_apart(base: AbstractBase, gram: Array) -> None:
 
 
 def check_entries(base: AbstractBase, rows: int) -> None:
-    """Raise DomainTooLargeError if a matrix of this many rows does not fit into memory.
+    """Raise DomainTooLargeError if a matrix with this many rows does not fit into memory.
 
-    It has one column for each category of the base.
+    The matrix has one column for each category of the base.
     """
     if rows * base.size > MOST_NUMBERS:
         raise DomainTooLargeError(

@@ -30,7 +30,7 @@ class Clipped(AbstractBase):
         low: the value that replaces smaller numbers.
         high: the value that replaces larger numbers.
         degrees: 0 for the count, 1 for the sum, 2 for the sum of squares.
-        size: number of categories: two, or three with squares. One more is a category for records
+        size: number of categories: two, or three with squares. One category more is for records
             without a number; the count of that category is then a query too.
         squares: whether there are three categories, which degree 2 requires.
         unit: sums are measured in this unit, squares in its square.

@@ -25,7 +25,7 @@ _SUBSETS = 2**22  # largest number of marginals that are listed
 @final
 @dataclass(frozen=True, eq=False)
 class Marginals(AbstractTables):
-    """The points that one record can add to marginal tables: a weight in one cell of each table.
+    """The points that one record can add to marginal tables: a weight in one cell per table.
 
     The points are ``(w_S · onehot(x_S))_{S in subsets}`` over records x in [n_1] × … × [n_m].
     Coordinates are the cells of the marginal tables: table by table in the order of ``subsets``,

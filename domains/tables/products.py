@@ -1,4 +1,4 @@
-"""Products of one-attribute queries: what one record adds to prefix sums, ranges, bins."""
+"""Products of queries about single attributes: prefix sums, ranges, bins and others."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

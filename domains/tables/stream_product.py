@@ -27,8 +27,8 @@ class StreamProduct(AbstractFiniteDomain):
 
     At least one of them is a workload over time.
 
-    One person contributes, at one tick, a record of the other sets. Each linear query about such
-    records is followed over time by the workload over time. ``kron`` makes such products.
+    One person contributes a record of the other sets at one tick. The workload over time combines
+    the answers to each linear query about such records. ``kron`` makes such products.
 
     Args:
         parts: K_1, …, K_m, each a ``StreamWorkload``, a ``FiniteSet``, ``Marginals`` or
@@ -128,7 +128,7 @@ def stream_product(domains: Iterable[AbstractDomain]) -> StreamProduct | None:
 
 
 def _scores(part: AbstractFiniteDomain, x: Array) -> Array:
-    """Return the inner products of each member of the part with each column of x."""
+    """Return the inner product of each member of the part with each column of x."""
     if isinstance(part, StreamWorkload):
         return part.transpose_apply(x)
     return part.to_finite_set().points @ x

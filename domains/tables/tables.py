@@ -32,9 +32,9 @@ def is_known(base: AbstractBase) -> bool:
 
 
 class AbstractTables(AbstractFiniteDomain):
-    """The points that records add to queries about tables: one block of coordinates per term.
+    """The points that records add to answers about tables: one block of coordinates per term.
 
-    A term is a list of attributes, each with its base of queries W_i. The block of a record x with
+    A term is a list of attributes, each with a base W_i of queries. The block of a record x with
     the categories x_i is ``w_S ⊗_{i∈S} W_i e_{x_i}``, where w_S is the weight of the term.
 
     Attributes:
@@ -52,7 +52,7 @@ class AbstractTables(AbstractFiniteDomain):
     @property
     @abc.abstractmethod
     def tables(self) -> "Marginals":
-        """The marginal tables that have the answers to all queries, each table once.
+        """The marginal tables from which all queries can be answered, each table once.
 
         They are in the order of the terms.
         """
@@ -77,7 +77,7 @@ class AbstractTables(AbstractFiniteDomain):
     def content(self) -> tuple[object, ...] | None:
         """The values that decide whether two tables are equal; None if they are unknown.
 
-        They are unknown if a base is of a user's own class, which may compare any of its arguments.
+        They are unknown if a base is of a user's own class, which may define equality by itself.
         """
         known = all(is_known(base) for term in self.terms for _, base in term)
         return (type(self), self.sizes, self.terms, self.weights) if known else None

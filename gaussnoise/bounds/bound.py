@@ -32,15 +32,15 @@ _MOST_TIMES = 10_000  # largest multiple of a scale tried; about 1/√(2ρ) is b
 class Bound:
     """A proof that no unbiased private mechanism has a smaller error.
 
-    :func:`lower_bound` makes it. It covers mechanisms that do not add noise, too: only their mean
+    :func:`lower_bound` makes it. It also covers mechanisms that do not add noise: only their mean
     must be right on every data set.
 
     Attributes:
         error: no unbiased mechanism has a smaller ``‖sd‖_p`` at the data sets that ``explain()``
-            names; in units of the mean (of the sum under add-remove). Every query of
+            names. It is in units of the mean (of the sum under add-remove). Every query of
             :class:`Products` counts with the root mean square of its table, as in
             :func:`optimal_noise`.
-        gamma_lower: certified lower bound on γ° of ``reachable``: the set of changes x − y, by one
+        gamma_lower: certified lower bound on γ° of ``reachable``, the set of changes x − y by one
             record, that the proof uses.
         reachable: the formula of this set, as text.
         spectrum: the eigenvalues that sum to ``gamma_lower``, and the multiplicity of each.
@@ -54,8 +54,8 @@ class Bound:
         unbiased: "empirical", for the mean of the data; "distributional", for the mean of the
             distribution from which the data were drawn.
         private: whether the bound was computed from data, and must not be published.
-        least: smallest number of records for which the bound is proven: the largest number of one
-            person.
+        least: smallest number of records for which the bound is proven, which is the largest
+            number of records of one person.
         deviation: standard deviation of the mean of n draws from the distribution P, ``√(tr(W cov
             P)/n)``, if P was given; ``error²`` includes its square.
 
@@ -79,8 +79,7 @@ class Bound:
 
     @property
     def at_neighbor(self) -> bool:
-        """Whether ``error`` bounds only the larger of two errors: at a data set, and at its worst
-        neighbour.
+        """Whether ``error`` bounds only the larger of the errors at a data set and at a neighbour.
 
         It is true for guarantees under which a single data set may be answered without error.
         """
@@ -128,17 +127,13 @@ class Bound:
         return TradeOff.of(self.guarantee).neighbor(error * n, *self.spectrum) / n * (1 - _MARGIN)
 
     def factor(self, error: float) -> float:
-        """Return ``error`` (a ``‖sd‖_p``) divided by the bound ``self.error``; 1 if ``error`` is
-        zero.
-        """
+        """Return ``error`` (a ``‖sd‖_p``) divided by ``self.error``; 1 if ``error`` is zero."""
         if error == 0:
             return 1.0
         return error / self.error if self.error > 0 else math.inf
 
     def sentence(self, error: float) -> str:
-        """Return a sentence for users that compares ``error``, the ``‖sd‖_p`` of a mechanism, with
-        the bound.
-        """
+        """Return a sentence for users that compares ``error``, a ``‖sd‖_p``, with the bound."""
         known = (
             f"proven: at most {self.factor(error):.4g} times the least error of any unbiased "
             "mechanism (any method that is right on average)"
@@ -177,7 +172,7 @@ class Bound:
 
     @property
     def where(self) -> str:
-        """The data sets for which the bound holds, as text."""
+        """The data sets for which the bound holds, in words."""
         data = "the distribution" if self.unbiased == "distributional" else "the data"
         where = f"at {data} given" if self.private else f"whatever {data}"
         where += f", of at least {self.least} records" if self.least > 1 else ""
@@ -194,7 +189,7 @@ class Bound:
         )
 
     def explain(self) -> str:
-        """Return text on the bound: its value, where it holds, and the theorems used."""
+        """Return text on the bound: its value, the data for which it holds, and its theorems."""
         lines = [
             f"‖sd‖_{self.p:g} >= {self.error:.6g} for every mechanism that is unbiased and keeps "
             f"{self.privacy}"
@@ -250,7 +245,7 @@ class Bound:
 
     @property
     def _shuffled(self) -> bool:
-        """Whether the proof for a distribution's mean shuffles the data; else it resamples them."""
+        """Whether the proof for a distribution's mean shuffles the data, not resamples them."""
         return not self.at_neighbor and self.guarantee == self.privacy
 
 
@@ -328,7 +323,7 @@ def bound_of(
         n: number of records, for means; None for sums.
         unbiased: as in :func:`lower_bound`.
         rows: the largest number of records of one person, if persons are protected.
-        complete: whether all records are points of the domain, and not some of them only.
+        complete: whether the possible records are exactly the points of the domain.
 
     Returns:
         A :class:`Bound`.
@@ -384,7 +379,7 @@ def bound_of(
 
 
 def _has_sums(domain: object) -> bool:
-    """Return whether some table of the domain is a sum of numbers, not of counts."""
+    """Return whether any table of the domain has sums of numbers, not counts."""
     # then records of different numbers change the tables by different amounts
     terms = domain.terms if isinstance(domain, AbstractTables) else ()
     return any(isinstance(base, Clipped) for term in terms for _, base in term)
@@ -398,7 +393,7 @@ def _in_proportion(
     rows: float,
     unbiased: Unbiased,
 ) -> Bound:
-    """Return the bound for budgets ``P = ρ (1 + Σ_j u_j²)`` that grow with a record's numbers."""
+    """Return the bound for budgets ``ρ (1 + Σ_j u_j²)`` that grow with a record's numbers u_j."""
     # Here T_j is the public scale of number v_j of a record, and u_j = v_j / T_j.
     # A record of budget P changes the mean of an unbiased mechanism by its point φ, and φ' M⁺ φ <=
     # χ² <= e^{2P} − 1 with the mechanism's covariance M (Hammersley–Chapman–Robins). So M covers
@@ -436,9 +431,7 @@ def bound_from(
     deviation: float = 0.0,
     guarantee: AbstractPrivacy | None = None,
 ) -> Bound:
-    """Return the bound that a proof for a set S gives, if one record can change the answer by
-    ``share`` times each member of S.
-    """
+    """Return the bound from a proof for a set S, if one record changes answers by ``share`` · S."""
     values, counts = proof.spectrum
     guarantee = guarantee or proven(privacy, n, unbiased)
     return Bound(

@@ -1,4 +1,4 @@
-"""The public function that certifies strategies: matrices, streams, and measured tables."""
+"""The public function that certifies strategies for matrices, streams and tables."""
 
 import math
 from typing import Any
@@ -48,7 +48,7 @@ def certify(
 ) -> StrategyCertificate | TableCertificate:
     """Compare any strategy C for a workload A with the best possible noise.
 
-    The strategy's outputs are C x plus independent noise, for a histogram x (a sum of records, if a
+    The strategy's outputs are C x plus independent noise, for a histogram x (a sum of records if a
     domain is given). The answers are the best linear unbiased estimate of A x from *all* outputs,
     and the privacy loss is that of all outputs together. Tables that another tool measured are a
     strategy as well: no matrix is written out for them.
@@ -67,15 +67,15 @@ def certify(
             measured ones.
         neighbors: "add-remove", "replace" or a policy graph on the cells, as in
             :func:`optimal_noise`. If the number of records is public, estimates use it.
-        participation: for data that arrive over time, the ticks that one person may occupy. A is
+        participation: for data over time, the ticks that one person may occupy. A is
             then lower triangular, (n, n), with no zero on the diagonal, and column i of A and of C
             belongs to tick i. Whether the answer at tick t needs later outputs is not checked. If
             omitted and the strategy is a generator from :func:`~gaussnoise.streams.noise`, the
             participation of that generator.
-        domain: the set K of records, whose coordinates are the columns of both matrices; if
+        domain: the set K of records, with the columns of both matrices as coordinates; if
             omitted, a record is in one cell.
-        standard_deviation: of the noise of all outputs, or of each, shape (outputs,). The relative
-            accuracy of outputs and ``rho`` depend on it.
+        standard_deviation: that of the noise of all outputs, or of each, shape (outputs,). The
+            relative accuracy of outputs and ``rho`` depend on it.
         sizes: for measured tables alone, the number of categories of every attribute: a mapping, a
             :class:`Schema`, or a domain of mbi. A measurement or a table of OpenDP has its own.
         p: error norm in [2, ∞].
@@ -136,7 +136,7 @@ def _certify_matrix(
     p: float,
     tol: float,
 ) -> StrategyCertificate:
-    """Return the certificate of a strategy that is a matrix; arguments as in :func:`certify`."""
+    """Return the certificate of a matrix, for the arguments of :func:`certify`."""
     if participation is not None:
         check_participation("certify", participation)
         if neighbors != "add-remove" or domain is not None:
@@ -203,7 +203,7 @@ def _certify_matrix(
 
 
 def _estimated(C: Array, A: Array, relation: Relation | None) -> tuple[Array, float]:
-    """Return (F, s) so that s² F F' = ``A (C'C)⁺ A'``, for the strategy C and the workload A."""
+    """Return (F, s) with s² F F' = ``A (C'C)⁺ A'``, for the strategy C and the workload A."""
     # the covariance of the best estimate if all outputs have noise of variance one; if n is public,
     # the means of rows are subtracted first; F is enlarged by a bound on its rounding
     W, size = _unit(A)
@@ -248,7 +248,7 @@ def _through_singular_values(C: Array, W: Array, relation: Relation | None) -> A
 
 
 def _centered(matrix: Array, relation: Relation | None) -> Array:
-    """Return the matrix; where records are replaced, minus each row's mean (by component)."""
+    """Return the matrix; if records are replaced, minus each row's mean over each component."""
     if relation is None or relation == "add-remove":
         return matrix
     labels = np.zeros(matrix.shape[1], dtype=np.intp)
@@ -267,13 +267,13 @@ def _singular() -> ParameterError:
 
 
 def _unit(matrix: Array) -> tuple[Array, float]:
-    """Return the matrix divided by a power of two, with entries of at most about one; the power."""
+    """Return the matrix divided by a power of two so that entries are about one, and this power."""
     size = power_of_two(np.abs(matrix).max(initial=0.0))
     return matrix / size, size
 
 
 def _rounding_of_lengths(sizes: Array, terms: int) -> float:
-    """Return a bound on the rounding of ``‖c − c'‖`` for two columns of the strategy."""
+    """Return a bound on the rounding error of ``‖c − c'‖`` for columns c, c' of the strategy."""
     # sizes bound the outputs, sums of ``terms`` products; where these cancel, the bound is large
     return 2 * (terms + 2) * EPS * float(np.linalg.norm(sizes, axis=0).max())
 
@@ -312,7 +312,7 @@ def sensitivity_of(C: Array, who: AbstractPatterns) -> float:
 
 
 def _is_triangular(C: Array, A: Array) -> bool:
-    """Return whether C is square, lower-triangular, as wide as A, with no zero on its diagonal."""
+    """Return whether C is square, lower triangular, as wide as A, and has a nonzero diagonal."""
     n = A.shape[1]
     return C.shape == (n, n) and not np.triu(C, 1).any() and bool(C.diagonal().all())
 
@@ -364,7 +364,7 @@ def _matrix(strategy: Any, n: int) -> Array:
 
 
 def _not_finite(array: Array) -> str:
-    """Return text that names the first entry that is not finite; "" if all entries are."""
+    """Return text that names the first entry that is not finite, or "" if there is none."""
     places = np.argwhere(~np.isfinite(array))
     if not len(places):
         return ""

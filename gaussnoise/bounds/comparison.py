@@ -150,10 +150,10 @@ def compare(
 
     All mechanisms protect the same neighbours, and all Gaussian ones have the same ρ. Laplace noise
     is ε-private with an ε that implies the budget: the ε of :class:`PureDP` and :class:`ApproxDP`,
-    √(2ρ) for zCDP (Bun & Steinke 2016, Proposition 3.3), √(2α) for KL, and for GDP and TV the
-    largest ε for which randomised response satisfies them, since no ε-private mechanism has outputs
-    that are easier to distinguish. If no ε is known for a guarantee of your own, Laplace noise is
-    left out. Errors are those of continuous noise.
+    √(2ρ) for zCDP (Bun & Steinke 2016, Proposition 3.3), and √(2α) for KL. For GDP and TV it is the
+    largest ε for which randomised response satisfies them: the outputs of no ε-private mechanism
+    are easier to distinguish. If no ε is known for a guarantee of your own, Laplace noise is left
+    out. Errors are those of continuous noise.
 
     Args:
         domain: K.
@@ -242,7 +242,7 @@ def compare(
 
 
 def _epsilon(privacy: AbstractPrivacy) -> float | None:
-    """Return an ε so that ε-private mechanisms satisfy the guarantee; None if none is known."""
+    """Return an ε for which ε-private mechanisms satisfy the guarantee, or None if unknown."""
     try:
         return privacy.to_epsilon()
     except NotAvailableError:
@@ -252,7 +252,7 @@ def _epsilon(privacy: AbstractPrivacy) -> float | None:
 
 
 def _from_counts(domain: AbstractDomain, neighbors: Relation, p: float) -> float | None:
-    """Return ``‖sd‖_p`` of answers from noisy counts of the points, or None if not listed."""
+    """Return ``‖sd‖_p`` of answers from noisy counts of listed points; None without a list."""
     if not isinstance(domain, AbstractFiniteDomain) or isinstance(domain, Marginals):
         return None
     # noise of variance 1; where n is public, the mean of the points is subtracted
@@ -264,7 +264,7 @@ def _from_counts(domain: AbstractDomain, neighbors: Relation, p: float) -> float
 
 
 def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, float, float]:
-    """Return bounds on the change by one record: per coordinate, in the ℓ₂ and in the ℓ₁ norm."""
+    """Return bounds on one record's change: by coordinate, in the ℓ₂ norm and in the ℓ₁ norm."""
     if isinstance(domain, Marginals):
         return _sensitivities_of_tables(domain, neighbors)
     members = domain._listed()

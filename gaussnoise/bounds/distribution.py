@@ -1,4 +1,4 @@
-"""The error at one distribution, of mechanisms that are unbiased for every distribution."""
+"""Bounds at one distribution for mechanisms that are unbiased for every distribution."""
 
 import math
 from contextlib import suppress
@@ -28,7 +28,7 @@ def at_distribution(
         domain: K.
         rows: shape (k, d), distinct.
         counts: shape (k,), the number of records equal to each row.
-        proof: the proof for the set S of all differences x − y of a record x and a y in K, or for
+        proof: the proof for all differences x − y of a record x and a y in K, or for
             the differences of some of the records.
         p: error norm.
         free: the bound that holds for all P; at p = 2, it has the same weights.
@@ -82,7 +82,7 @@ def at_distribution(
 
 
 def _deviation(rows: Array, shares: Array, weights: Array | None) -> float:
-    """Return ``√(Σ_j w_j Var_j)`` of one draw from the rows, rounded down; 0 without weights."""
+    """Return ``√(Σ_j w_j Var_j)`` of one draw from the rows, rounded down; 0 without weights w."""
     moved = rows - rows[0]  # subtract a common part before rounding
     size = float(np.abs(moved).max())
     if size == 0 or weights is None:

@@ -48,7 +48,7 @@ def lower_bound(
     for all data.
 
     Mechanisms that are unbiased for the mean of a distribution P have the same bounds, and a larger
-    one if P is given: ``‖sd‖² >= γ²/(nχ)² + tr(W cov P)/n``, W the coordinate weights of the proof.
+    one if P is given: ``‖sd‖² >= γ²/(nχ)² + tr(W cov P)/n``, W = diag(w), w the proof's weights.
 
     Under local privacy, √n replaces n. At X, γ° is replaced by the root mean square over records of
     ``γ°_p({±(x_i − y)})``, with the same coordinate weights for all records.
@@ -157,7 +157,7 @@ def _at_data(
 
 
 def _proof_at_data(domain: AbstractDomain, reach: AbstractDomain, p: float, tol: float) -> Proof:
-    """Return the proof of a lower bound for ``reach``; errors do not show the size of records."""
+    """Return the proof of a lower bound for ``reach``, with errors that show no record's size."""
     # reach: differences between private records and their replacements
     try:
         return proof_of(domain, reach, p, tol)

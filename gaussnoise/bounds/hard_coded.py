@@ -1,4 +1,4 @@
-"""A mechanism that stores one data set: under (ε, δ), some data sets have no lower bound."""
+"""A proof by example that, under (ε, δ), some data sets have no lower bound."""
 
 from dataclasses import dataclass
 from typing import final
@@ -15,11 +15,11 @@ from ..records import as_array
 @final
 @dataclass(frozen=True, eq=False)
 class HardCodedMechanism:
-    r"""An unbiased (0, δ)-private mean without error at one data set, as a counterexample.
+    r"""An unbiased (0, δ)-private mean that has no error at one data set, as a counterexample.
 
     Let μ be the mean. The answer is μ(X₀) with probability 1 − δ, and otherwise ``μ(X₀) + (μ(X) −
     μ(X₀))/δ``, which reveals the mean exactly. At X the covariance is ``(1 − δ)/δ (μ(X) −
-    μ(X₀))(μ(X) − μ(X₀))'``: zero at X₀, large at its neighbours. The class releases nothing;
+    μ(X₀))(μ(X) − μ(X₀))'``, which is zero at X₀ and large at its neighbours. Nothing is released;
     :meth:`simulate` shows answers.
 
     Args:
@@ -48,7 +48,7 @@ class HardCodedMechanism:
         object.__setattr__(self, "favourite", _rows(self.favourite))
 
     def _move(self, data: "ArrayLike") -> Array:
-        """Return the mean of ``data`` minus the mean of the stored favourite, shape (d,)."""
+        """Return the mean of ``data`` minus the mean of ``favourite``, shape (d,)."""
         rows, known = _rows(data), _rows(self.favourite)
         if rows.shape != known.shape:
             raise DataError(
@@ -64,9 +64,7 @@ class HardCodedMechanism:
         return (1 - self.delta) / self.delta * np.outer(move, move)
 
     def error(self, data: "ArrayLike", p: float = 2) -> float:
-        """Return the error ``‖sd‖_p`` of the mechanism at ``data``. NOT PRIVATE: it depends on the
-        data.
-        """
+        """Return the error ``‖sd‖_p`` of the mechanism at ``data``. NOT PRIVATE."""
         return float(np.linalg.norm(np.sqrt(np.diag(self.covariance(data))), p))
 
     def simulate(self, data: "ArrayLike", rng: np.random.Generator, size: int) -> Array:

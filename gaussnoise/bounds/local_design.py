@@ -1,4 +1,4 @@
-"""Lower bounds under local privacy at one data set, with a measure for every record."""
+"""Lower bounds under local privacy at one data set, from one measure for each record."""
 
 import math
 
@@ -30,7 +30,7 @@ def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) ->
     data is smaller than the square of this number over (nχ)² (χ as in :func:`lower_bound`).
 
     All records have the same weights w, but each has its own measure. Every intermediate result of
-    the search proves a bound; the best is kept.
+    the search proves a bound, and the best one is returned.
 
     Source: Nikolov & Tang (2023), Lemma 54, whose averaged messages are Hájek's projection. Their
     Theorem 55 then uses half of the width of K instead of the differences of each record.

@@ -1,4 +1,4 @@
-"""Certificates of tables that another tool measured, in closed form as for marginals."""
+"""Certificates of tables that another tool measured, in closed form."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,9 +35,7 @@ _CELLS = ("DatavectorQuery", "datavector")  # mbi's names for a query that count
 
 
 class Measured(NamedTuple):
-    """One table with noise: its attributes, the standard deviation of each cell, and the noisy
-    values.
-    """
+    """One table with noise: attributes, the standard deviation of each cell, and noisy values."""
 
     names: Names
     standard_deviation: float
@@ -58,8 +56,8 @@ class TableCertificate(AbstractStrategyCertificate):
         p: the norm of the error.
         neighbors: "add-remove" or "replace".
         optimal: the best known noise, with the certificate behind ``lower``.
-        covariance: of the least-squares tables, in the order of ``names``; its matrix is formed
-            only if it is asked for.
+        covariance: that of the least-squares tables, in the order of ``names``; its matrix is
+            formed only if it is asked for.
         names: the attributes of each table of the workload.
         tables: the least-squares tables, by their attributes, if the measurements have values and
             records are added or removed; else empty.
@@ -92,7 +90,7 @@ class TableCertificate(AbstractStrategyCertificate):
         )
 
     def columns(self) -> dict[str, list]:
-        """Return one row for each table; both noises compared have the same total privacy loss.
+        """Return one row for each table, for two kinds of noise with the same privacy loss.
 
         The columns are the attributes, the number of cells, their standard deviation after least
         squares, their standard deviation with the best noise known, and the ratio of the two.
@@ -214,7 +212,7 @@ def certify_tables(
 
 
 def _largest_move(measured: Sequence[Measured], cells: int) -> float:
-    """Return the ℓ₂ norm, rounded up, of a record's change of all cells, in units of noise."""
+    """Return the ℓ₂ norm of one record's change of all cells, in units of noise, rounded up."""
     # ``cells``: 1 if a record is added, 2 if it is replaced
     squared = sum((cells / Fraction(one.standard_deviation) ** 2 for one in measured), Fraction(0))
     root = math.sqrt(rounded_up(squared))
@@ -230,7 +228,7 @@ def _residuals(
     parts: Mapping[Subset, list[tuple[float, int]]],
     precisions: Mapping[Subset, float],
 ) -> dict[Subset, Array]:
-    """Return {T: residual of the attributes T}, from all measured tables that contain T."""
+    """Return {T: residual of T} for attribute sets T, from all measured tables that contain T."""
     arrays = []
     for one in measured:
         shape = [domain.sizes[at[name]] for name in one.names]
@@ -255,7 +253,7 @@ def _residuals(
 
 
 def _table(S: Subset, residuals: Mapping[Subset, Array], domain: Marginals) -> Array:
-    """Return the table of the attributes S: the evenly spread residuals of all subsets of S."""
+    """Return the table of the attributes S as a sum: residuals of all subsets, spread evenly."""
     table = np.zeros([domain.sizes[i] for i in S])
     for T in subsets_of(S):
         if T in residuals:
@@ -266,7 +264,7 @@ def _table(S: Subset, residuals: Mapping[Subset, Array], domain: Marginals) -> A
 
 
 def _listed(measurements: Any) -> Iterator[Measured]:
-    """Yield every table measured in a mapping, in mbi's measurements, or in OpenDP's table."""
+    """Yield every measured table of a mapping, of mbi's measurements, or of OpenDP's table."""
     given = getattr(measurements, "marginals", measurements)
     given = getattr(given, "by_clique", given)
     pairs = (
@@ -328,7 +326,7 @@ def _sizes(measurements: Any, sizes: Any) -> dict[str, int]:
 
 
 def _agreed(own: Mapping[str, int], sizes: Any) -> dict[str, int]:
-    """Return {attribute: number of categories}; raise where measurements and ``sizes`` differ."""
+    """Return {attribute: number of categories}; raise if measurements and ``sizes`` disagree."""
     given = {} if sizes is None else _sizes((), sizes)
     for name, count in own.items():
         if given.get(name, count) != count:

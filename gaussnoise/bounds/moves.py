@@ -1,4 +1,4 @@
-"""Differences of a data set's records from their replacements: the changes by one record."""
+"""The differences between records of a data set and records that may replace them."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +19,7 @@ _MOST_RECORDS = 64  # number of records of data in a body that are used: those f
 
 
 def records_of(domain: AbstractDomain, data: "ArrayLike") -> tuple[Array, Array]:
-    """Return the distinct records as rows, and how often each occurs.
+    """Return the distinct records as rows, and the number of times that each occurs.
 
     Raises:
         DataError: data are not members of the domain, not finite, of the wrong shape, or empty.
@@ -42,9 +42,10 @@ def records_of(domain: AbstractDomain, data: "ArrayLike") -> tuple[Array, Array]
 
 
 def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractDomain:
-    """Return the set of differences x − y, for a record x of the data and a record y that may
-    replace it. The set may contain x − y without y − x. If there are too many records, some are
-    left out: a subset gives a valid bound too.
+    """Return the differences between records of the data and records that may replace them.
+
+    The set has x − y, y − x or both. Of too many records, some are left out: a subset gives a
+    valid bound too.
     """
     members = domain._listed()
     if members is None:
@@ -74,7 +75,7 @@ def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractD
 
 
 def _far_apart(rows: Array, most: int) -> Array:
-    """Return at most ``most`` of the rows, each the farthest from those chosen before."""
+    """Return at most ``most`` rows, each the farthest from the rows chosen before it."""
     if len(rows) <= most:
         return rows
     chosen = [int(np.argmax(((rows - rows.mean(axis=0)) ** 2).sum(axis=1)))]

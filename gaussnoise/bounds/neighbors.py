@@ -1,4 +1,4 @@
-r"""The least variance of unbiased estimates at two neighbours, if their means are one apart.
+r"""The least variances of unbiased estimates at two neighbours whose means are one apart.
 
 Let P and Q, with densities p and q, be the output distributions of a mechanism on two data sets,
 and f an estimate of one coordinate with E_P f − E_Q f = 1. For every 0 < α < 1, by Cauchy's
@@ -32,10 +32,10 @@ _CLIPS = np.geomspace(1.0, 1e9, 60)
 
 
 def known_chi_squared(privacy: AbstractPrivacy) -> tuple[float, str] | None:
-    """Return (the largest χ² divergence between outputs on neighbours, the reason as text).
+    """Return the largest χ² divergence between outputs on neighbours, and the reason as text.
 
-    If the guarantee itself gives no number, it is the least one of the guarantees that it implies;
-    None if none of them gives one.
+    If the guarantee gives no number, it is the least number of all guarantees that it implies;
+    None if none of these gives a number.
     """
     own = privacy.chi_squared()
     if own is not None:
@@ -49,9 +49,9 @@ def known_chi_squared(privacy: AbstractPrivacy) -> tuple[float, str] | None:
 
 
 def known_epsilon_delta(privacy: AbstractPrivacy) -> tuple[float, float] | None:
-    """Return an (ε, δ) that the guarantee implies; None if none is known.
+    """Return an (ε, δ) that the guarantee implies, or None if none is known.
 
-    Without an (ε, δ) of its own, that is (0, total variation between outputs on neighbours).
+    By default it is (0, total variation between outputs on neighbours).
     """
     own = privacy.epsilon_delta()
     if own is not None:
@@ -64,8 +64,7 @@ def known_epsilon_delta(privacy: AbstractPrivacy) -> tuple[float, float] | None:
 
 
 def chi_squared(privacy: AbstractPrivacy) -> float:
-    """Return the largest χ² divergence between the outputs on two neighbours; infinite if not
-    bounded.
+    """Return the largest χ² divergence between outputs on two neighbours; infinite if unbounded.
 
     Source: Nikolov & Tang (2023), Lemma 39 (pure) and Theorem 43 (ρ-zCDP, at order two); N(μ, 1)
     against N(0, 1) (GDP).
@@ -103,8 +102,7 @@ class TradeOff:
 
     @staticmethod
     def of(privacy: AbstractPrivacy) -> "TradeOff":
-        """Return the trade-off between the errors at two neighbours, for the (ε, δ) that a
-        guarantee implies.
+        """Return the trade-off of errors at two neighbours, for an (ε, δ) that ``privacy`` implies.
 
         If none is known, it is the trade-off for (0, 1), which every mechanism satisfies.
         """
@@ -145,12 +143,10 @@ class TradeOff:
         return float(spectrum.max()) * math.sqrt(values.max())
 
     def neighbor(self, error: float, spectrum: Array, counts: Array) -> float:
-        """Return a lower bound on the largest ‖sd‖_p on any neighbour of a data set.
+        """Return a lower bound on the largest ‖sd‖_p at the neighbours of a data set.
 
-        On the data set, ‖sd‖_p is ``error``.
-
-        ``spectrum`` and ``counts`` are the eigenvalues σ of the proof, and the multiplicity of
-        each.
+        At the data set, ‖sd‖_p is ``error``. ``spectrum`` and ``counts`` are the eigenvalues σ of
+        the proof, and the multiplicity of each.
         """
         if not len(spectrum) or not spectrum.max() > 0:
             return 0.0
@@ -166,7 +162,7 @@ class TradeOff:
 
 
 def _clipped(spectrum: Array, counts: Array) -> tuple[Array, Array]:
-    """Return ``Σ u σ/σ₁`` and ``Σ u²`` over the eigenvalues, ``u = min(1, c σ/σ₁)``, for each c."""
+    """Return ``Σ u s`` and ``Σ u²`` over s = σ / max σ, ``u = min(1, c s)``, for clips c."""
     share = spectrum / spectrum.max()
     u = np.minimum(1.0, _CLIPS[:, None] * share)
     return u @ (counts * share), u**2 @ counts

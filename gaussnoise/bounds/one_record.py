@@ -1,11 +1,11 @@
-"""The least γ° over data whose records are all equal, for a bound that holds for all data.
+"""The least γ° of data with equal records, for a bound that holds for all data.
 
 γ° of a set is the least ``‖sd‖_p`` of Gaussian noise whose covariance covers the set.
 
-Data with more records allow these changes and more. So the bound for the record x with the least
-γ° of {±(x − y)} holds for all data, and does not depend on them. In tables all records are
-equivalent, so x may be fixed: the symmetries that keep it permute the other categories of every
-attribute, which leaves a small problem.
+Data with different records allow these changes and more. So the bound for the record x with the
+least γ° of {±(x − y)} holds for all data, and does not depend on them. In tables all records are
+equivalent, so x may be fixed. The symmetries that keep x permute the other categories of every
+attribute, and a small problem is left.
 """
 
 import itertools
@@ -34,10 +34,10 @@ _STEPS, _CLOSE = 100, 1e-5
 
 @lru_cache(maxsize=8)
 def one_record(noise: OptimalNoise) -> Proof | None:
-    """Return the proof of the least γ° of ``{±(x − y): y in the domain}`` over all its points x.
+    """Return the proof of the least γ° of ``{±(x − y): y in the domain}`` over its points x.
 
-    γ° of a set is the least ``‖sd‖_p`` of Gaussian noise whose covariance covers the set. None if
-    the domain has too many points.
+    γ° of a set is the least ``‖sd‖_p`` of Gaussian noise whose covariance covers the set. The
+    result is None if the domain has too many points.
     """
     if isinstance(noise.certificate, MarginalCertificate):
         return _of_tables(noise.certificate)
@@ -59,7 +59,7 @@ def one_record(noise: OptimalNoise) -> Proof | None:
 
 
 def _of_tables(certificate: MarginalCertificate) -> Proof | None:
-    """Return the proof for tables, whose records are all alike, or None if it takes too long."""
+    """Return the proof for tables, whose records are all equivalent; None if it takes too long."""
     # A pattern D is the set of attributes in which the replacement y differs from x.
     # The measure is uniform on all y of one pattern. Let z_x be the zero-sum vector of x in an
     # attribute. If y agrees with x there, y has the same vector. If not, its vector is −z_x/(n − 1)
@@ -120,7 +120,7 @@ def _tangential(sizes: tuple[int, ...], Q: Subset) -> float:
 
 
 def _energies(certificate: MarginalCertificate) -> dict[Subset, float] | None:
-    """Return {T: weighted squared length of a record's residual T}; None if too many sets T."""
+    """Return {T: weighted squared length of a record's residual T}; None for too many sets T."""
     # a residual T is the part of a record's point that belongs to the attributes T alone
     workload = certificate.workload()
     if 2 ** sum(len(members) for members in workload.moving.classes) > _MOST_PATTERNS:

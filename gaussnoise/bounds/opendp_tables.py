@@ -1,4 +1,4 @@
-"""The tables that a measurement of OpenDP counts, and their noise, from its constructors."""
+"""The tables that a measurement of OpenDP counts, and their noise."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -72,7 +72,7 @@ _WHY = {
 
 
 class _Arguments(dict[str, Any]):
-    """The arguments of an OpenDP constructor; a missing name raises ParameterError."""
+    """The arguments of an OpenDP constructor, where a missing name raises ParameterError."""
 
     def __missing__(self, name: str) -> Any:
         raise ParameterError(
@@ -81,9 +81,7 @@ class _Arguments(dict[str, Any]):
 
 
 class Tables(NamedTuple):
-    """Counted tables: {attributes: standard deviations of its measurements}, {attribute:
-    categories}.
-    """
+    """Counted tables: {attributes: standard deviations}, and {attribute: categories}."""
 
     scales: dict[Names, list[float]]
     sizes: dict[str, int]
@@ -97,8 +95,7 @@ def is_opendp(strategy: object) -> bool:
 
 
 def tables_of(measurement: Any, neighbors: str) -> Tables:
-    """Return the tables that an OpenDP measurement counts, with the standard deviations of their
-    noise.
+    """Return the tables that an OpenDP measurement counts, with standard deviations of their noise.
 
     Raise ParameterError if the measurement does anything else.
     """
@@ -136,7 +133,7 @@ def tables_of(measurement: Any, neighbors: str) -> Tables:
 
 
 def _counted(part: Any, before: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Yield (transformations before it, scale) for each Gaussian noise in a measurement."""
+    """Yield (transformations before the noise, scale) for each Gaussian noise of a measurement."""
     name, given = _constructor(part)
     if name == "make_chain_mt":
         yield from _counted(given["measurement1"], (*before, *_steps(given["transformation0"])))
@@ -155,7 +152,7 @@ def _counted(part: Any, before: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ..
 
 
 def _steps(part: Any) -> Iterator[Any]:
-    """Yield the single transformations of a chain, in the order in which they are applied."""
+    """Yield the transformations of a chain one by one, in the order in which they are applied."""
     name, given = _constructor(part)
     if name == "make_chain_tt":
         yield from _steps(given["transformation0"])
@@ -165,7 +162,7 @@ def _steps(part: Any) -> Iterator[Any]:
 
 
 def _is_gaussian(arguments: _Arguments) -> bool:
-    """Return whether ``make_noise`` draws Gaussian noise: its privacy measure is that of zCDP."""
+    """Return whether ``make_noise`` draws Gaussian noise, by its privacy measure."""
     return _constructor(arguments["output_measure"])[0] == "zero_concentrated_divergence"
 
 
@@ -183,7 +180,7 @@ def _constructor(part: Any) -> tuple[str, _Arguments]:
 
 
 def _steps_text(steps: tuple[Any, ...]) -> str:
-    """Return a text of the names and arguments that identify transformations."""
+    """Return a text that identifies transformations by their names and arguments."""
     found = []
     for step in steps:
         name, given = _constructor(step)
@@ -192,5 +189,5 @@ def _steps_text(steps: tuple[Any, ...]) -> str:
 
 
 def _refusal(name: str, why: str) -> ParameterError:
-    """Return the error that says why the OpenDP constructor ``name`` cannot be certified."""
+    """Return the error for an OpenDP constructor ``name`` that cannot be certified."""
     return ParameterError(f"certify: expected Gaussian noise on counts, got {name}: {why}")

@@ -1,4 +1,4 @@
-"""The numbers that prove a lower bound, in the error norm of the domain.
+"""The numbers that prove a lower bound in the error norm of the domain.
 
 In that norm, each query of :class:`Products` counts with the root mean square of its table.
 """
@@ -31,7 +31,7 @@ class Proof(NamedTuple):
 
     Attributes:
         gamma_lower: lower bound on γ°, the least ``‖sd‖_p`` of Gaussian noise that covers a set.
-        spectrum: the eigenvalues that sum to it, and their multiplicities.
+        spectrum: the eigenvalues that sum to ``gamma_lower``, and their multiplicities.
         gap: relative bound on how far ``gamma_lower`` is below γ°; NaN if unknown.
         weights: weights of the coordinates, shape (d,); None if they are not listed.
     """
@@ -43,7 +43,7 @@ class Proof(NamedTuple):
 
     @staticmethod
     def of(noise: OptimalNoise) -> "Proof":
-        """Return the numbers of the proof that the optimal noise carries in its certificate."""
+        """Return the numbers of the proof in the certificate of an optimal noise."""
         certificate = noise.certificate
         is_listed = isinstance(certificate, AxesCertificate | PointCertificate)
         weights = certificate.coordinate_weights if is_listed else None
@@ -72,8 +72,7 @@ def evened(values: Array, tables: NDArray[np.intp]) -> Array:
 
 
 def proof_of(domain: AbstractDomain, moves: AbstractDomain, p: float, tol: float) -> Proof:
-    """Return a proof of a lower bound on γ° of the set ``moves``: the changes of an answer by one
-    record.
+    """Return a proof of a lower bound on γ° of ``moves``, the set of changes by one record.
 
     γ° is the least ``‖sd‖_p`` of Gaussian noise whose covariance M covers the set (x' M⁺ x <= 1).
     """
@@ -84,7 +83,7 @@ def proof_of(domain: AbstractDomain, moves: AbstractDomain, p: float, tol: float
 
 
 def _table_proof(moves: Array, tables: NDArray[np.intp], p: float, tol: float) -> Proof:
-    """Return a proof of a lower bound for p > 2, by weights w that are equal within each table."""
+    """Return a proof of a lower bound for p > 2, by weights that are equal within each table."""
     # w is the same within a table, s* = p/(p − 2). γ_w(S), the largest tr((W^½ C W^½)^½)
     # over second moments C on S, is at most √tr(WM) for every M that covers S; the largest √tr(WM)
     # over w is the error of M in the norm of the tables.

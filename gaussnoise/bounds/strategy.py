@@ -1,4 +1,4 @@
-"""The proven error of a strategy, and its distance from the best possible one."""
+"""The proven error of a strategy, compared with the least possible error."""
 
 import abc
 import math
@@ -24,9 +24,7 @@ _RELATIONS = {
 
 @dataclass(frozen=True, eq=False)
 class AbstractStrategyCertificate(abc.ABC):
-    """A strategy's proven error and privacy loss: the fields that certificates of matrices and of
-    tables share.
-    """
+    """A strategy's proven error and privacy loss: the fields of all strategy certificates."""
 
     error: float
     lower: float
@@ -38,9 +36,7 @@ class AbstractStrategyCertificate(abc.ABC):
 
     @property
     def factor(self) -> float:
-        """An upper bound on the strategy's error divided by the least possible error: ``error /
-        lower``.
-        """
+        """An upper bound on the strategy's error divided by the least error: ``error / lower``."""
         return self.error / self.lower
 
     @property
@@ -60,13 +56,11 @@ class AbstractStrategyCertificate(abc.ABC):
 
     @abc.abstractmethod
     def columns(self) -> dict[str, list]:
-        """Return {column name: values}: standard deviations of the answers, and those with the best
-        noise.
-        """
+        """Return {column name: values}: standard deviations of answers, and with the best noise."""
 
     @abc.abstractmethod
     def _protection_sentences(self) -> tuple[str, str]:
-        """Return two sentences: whom the noise protects, and how much one changes the outputs."""
+        """Return two sentences: who is protected, and how much one of them changes the outputs."""
 
     @property
     @abc.abstractmethod
@@ -74,9 +68,7 @@ class AbstractStrategyCertificate(abc.ABC):
         """The number of answers of the workload."""
 
     def explain(self) -> str:
-        """Return sentences on the error of the strategy, the least possible error, and the privacy
-        loss.
-        """
+        """Return sentences on the error of the strategy, the least error, and the privacy loss."""
         n, share = self._answers, 1.0
         what = "root of the summed p-th powers of the standard deviations"
         if self.p == 2:
@@ -125,8 +117,7 @@ class AbstractStrategyCertificate(abc.ABC):
         return on_screen("\n".join(lines))
 
     def to_frame(self, backend: Literal["pyarrow", "pandas", "polars"] = "pyarrow") -> Any:
-        """Return the standard deviations of the answers, the columns of :meth:`columns`, as a
-        dataframe.
+        """Return the columns of :meth:`columns`, with standard deviations, as a dataframe.
 
         Args:
             backend: "pyarrow", "pandas" or "polars".
@@ -149,14 +140,14 @@ class StrategyCertificate(AbstractStrategyCertificate):
         lower: certified lower bound on this error for strategies of any kind, for the same
             neighbours or the same participation.
         sensitivity: proven upper bound on the change of the strategy's outputs by one record or
-            person (ℓ₂ norm), each output divided by the standard deviation of its noise, or as
-            given if none was stated.
+            person (ℓ₂ norm). Each output is divided by the standard deviation of its noise, if this
+            was stated.
         p: the norm of the error: 2 is root total variance, ``math.inf`` the largest standard
             deviation.
         neighbors: the neighbouring relation.
         optimal: the best known noise, with the certificate behind ``lower``.
-        covariance: of the best linear unbiased estimate of the answers, at the stated noise.
-        participation: which ticks one person may occupy; None if each record counts once.
+        covariance: that of the best linear unbiased estimate of the answers, at the stated noise.
+        participation: the ticks that one person may occupy; None if each record counts once.
 
     >>> found = gn.certify(np.eye(4), gn.streams.prefix_sums(4))
     >>> print(f"{found.factor:.3f} {found.rho:.2f}")
@@ -186,7 +177,7 @@ class StrategyCertificate(AbstractStrategyCertificate):
         )
 
     def columns(self) -> dict[str, list]:
-        """Return one row for each answer; both noises compared have the same total privacy loss.
+        """Return one row for each answer, for two kinds of noise with the same privacy loss.
 
         The columns are the answer's number, its standard deviation, its standard deviation with the
         best noise known, and the ratio of the two.

@@ -1,1 +1,1 @@
-"""Private answers: Gaussian noise on points and bodies, local messages, and releases."""
+"""Mechanisms: Gaussian noise on points and bodies, local messages, and their releases."""

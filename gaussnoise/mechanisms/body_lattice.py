@@ -1,4 +1,4 @@
-"""An integer lattice for records of a convex body: each is rounded separately, sums are exact."""
+"""An integer lattice for records of a convex body, which are rounded one by one."""
 
 import math
 import operator
@@ -142,7 +142,7 @@ _known: WeakKeyDictionary[OptimalNoise, _Geometry] = WeakKeyDictionary()
 class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
     r"""The lattice of integers on which a sum of records from a body is released.
 
-    The covariance is M = scale² L Lᵀ, W a left inverse of L, o the origin; ``steps`` (one per
+    The covariance is M = scale² L Lᵀ, W is a left inverse of L, o is the origin; ``steps`` (one per
     coordinate) and ``size`` (near scale) are powers of two.
 
     * A record x becomes ``z(x) = rint((x − o) / steps)``, clipped to ±2⁵¹: one subtraction, one
@@ -161,10 +161,10 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
       oracles are wrong.
     * Otherwise, w must be within ``radius`` of W (K − o)/size, or within the slack of membership.
       The stored ``sensitivity_squared`` of the noise bounds differences of members; twice the
-      larger of the two distances is added. This requires oracles of the domain that are right up to
-      rounding of numbers of the size that :func:`magnitudes` returns.
+      larger of the two distances is added. This requires that the domain's oracles are right, up to
+      the rounding of numbers as large as :func:`magnitudes`.
 
-    If records are dropped (sums only), a record that is not a member, or whose w is longer than
+    If records are dropped (sums only), a record that is not a member, or has a w longer than
     ``radius``, gets z = 0, so its w is in the same ball. Both conditions are checked record by
     record, by elementwise arithmetic alone. So whether a record counts depends on this record only,
     and neighbours differ by the contribution of one record.
@@ -215,7 +215,7 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         return cls(**shared, bits=bits, query=query)
 
     def sums(self, records: NDArray, on_outside: str) -> list[int]:
-        """Return Q of the class: the exact integer sum of whitened, rounded records, shape (n, d).
+        """Return Q, the exact integer sum of records (n, d), each rounded and whitened.
 
         ``on_outside`` is the rule for records outside the domain K.
 
@@ -248,8 +248,7 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         return self.rounded(totals)
 
     def grid(self, X: Array) -> NDArray[np.int64]:
-        """Return every row of X as integers z, shape (n, d): coordinates minus the origin, in grid
-        steps.
+        """Return the rows of X as integers z, shape (n, d): X minus the origin, in grid steps.
 
         Every operation on floats is exact or correctly rounded.
         """
@@ -257,8 +256,7 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         return (np.clip(np.rint(moved), -_LARGEST, _LARGEST) * self.live).astype(np.int64)
 
     def rounded(self, totals: list[int]) -> list[int]:
-        """Return the noise-free answer: the integers ``totals`` times a fixed matrix, rounded,
-        shape (r,).
+        """Return ``totals`` times a fixed matrix, rounded: the noise-free answer, shape (r,).
 
         The matrix whitens the totals, in units of lattice steps. The product is exact; halves round
         up.
@@ -271,7 +269,7 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
 
     @cached_property
     def _exact(self) -> list[tuple[list[int], list[int], int]]:
-        """The matrix of :meth:`rounded`: by row, nonzero columns, integers, and a power of two."""
+        """The matrix of :meth:`rounded`: by row, the nonzero columns, integers, a power of two."""
         fractions, powers = np.frexp(self.whitening)
         integers = np.ldexp(fractions, 53).astype(np.int64) * self.live
         powers = powers + self.exponents - 53 + self.bits - (math.frexp(self.size)[1] - 1)
@@ -285,10 +283,9 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         return exact
 
     def whitened(self, grid: NDArray[np.int64]) -> Array:
-        """Return the whitened coordinates w of every record, given the integers ``grid``, shape (n,
-        r).
+        """Return the whitened coordinates w of every record, shape (n, r), from its integers.
 
-        They are ``W (steps ∘ z) / size`` for a row z, in the symbols of the class, computed in
+        They are ``W (steps ∘ z) / size`` for a row z of ``grid``, in the symbols of the class, as
         floats.
         """
         if is_diagonal(self.whitening):
@@ -302,7 +299,7 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         return self.exponents - (math.frexp(self.size)[1] - 1)
 
     def _zero_outside(self, X: Array, moved: Array) -> Array:
-        """Return X with zero for records outside the domain; ``moved`` is X mapped into it."""
+        """Return X with zeros for records outside the domain; ``moved`` is X mapped into it."""
         # a record counts as inside if the map hardly changes it; no row affects another
         slack = SLACK / 4 * float((self.box[1] - self.box[0]).max())
         inside = (np.abs(X - moved) <= slack).all(
@@ -316,7 +313,7 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
         return lengths <= self.radius
 
     def _accepts(self, X: Array, grid: NDArray[np.int64]) -> bool:
-        """Return whether every record (row of X) is in the domain up to rounding."""
+        """Return whether every row of X is in the domain up to rounding."""
         if not ((X >= self.box[0]) & (X <= self.box[1])).all():
             return False
         # with a center, w must be in the ball of ``radius``, else near the whitened domain
@@ -346,7 +343,7 @@ class BodyLattice(_Geometry, AbstractLattice, PickledByArguments):
 
 
 def _is_near(body: AbstractDomain, x: Array) -> bool:
-    """Return whether x is in the body up to rounding; False if the body's own code fails on x."""
+    """Return whether x is in the body up to rounding; False if the body's code fails."""
     try:
         return is_near(body, x)
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError):
@@ -366,7 +363,7 @@ def _origin(noise: OptimalNoise) -> tuple[Array, bool]:
 
 
 def _left_error(W: Array, factor: Array) -> float:
-    """Return a bound on the spectral norm of ``W factor − identity``, its own rounding included."""
+    """Return a bound on the spectral norm of ``W factor − identity``, rounding included."""
     r, d = W.shape
     # Scaling by powers of two, which is exact, gives all rows of L the same size. W and L are then
     # split into leading bits and rests, W = W₁ + W₂ and L = L₁ + L₂, without rounding. Entries of a
@@ -388,13 +385,13 @@ def _left_error(W: Array, factor: Array) -> float:
 
 
 def _leading(rows: Array, bits: int) -> Array:
-    """Return all entries rounded to multiples of 2^(e − bits), for 2^e above the row's largest."""
+    """Return entries rounded to multiples of 2^(e − bits), with 2^e above the row's largest."""
     powers = np.frexp(np.abs(rows).max(axis=1, keepdims=True, initial=0.0))[1] - bits
     return np.ldexp(np.rint(np.ldexp(rows, -powers)), powers)
 
 
 def _outside(domain: AbstractDomain, origin: Array, reach: Array, factor: Array, W: Array) -> Array:
-    """Return the domain's largest distance, by axis, from origin + range(``factor``), or refuse."""
+    """Return the domain's largest distance from origin + range(``factor``), by axis, or raise."""
     # the part outside is linear in the record, so support points attain its maximum along an axis
     # the part outside is never released: privacy does not depend on this check, which limits bias
     beyond = np.eye(domain.dim) - factor @ W

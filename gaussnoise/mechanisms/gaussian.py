@@ -1,4 +1,4 @@
-"""The unbiased correlated Gaussian mechanism on an integer lattice, for points and bodies."""
+"""The unbiased mechanism with correlated Gaussian noise, for points and bodies."""
 
 import hashlib
 import os
@@ -61,7 +61,7 @@ class GaussianMechanism(PickledByArguments):
     r"""A mechanism that releases unbiased means or sums of records, with correlated Gaussian noise.
 
     The covariance of the noise is ``M · sensitivity_squared / (2ρ n²)`` (without n² for sums),
-    where M is the covariance of the optimal noise that it is given.
+    where M is the covariance of ``noise``.
 
     For listed points, the strategy ``b_i`` (point_i = origin + L b_i, M = L L') is rounded to
     integers before any data are read. For bodies, every record is rounded to a public grid, without
@@ -210,16 +210,12 @@ class GaussianMechanism(PickledByArguments):
 
     @property
     def standard_deviation(self) -> Array:
-        """The standard deviation of the noise in every coordinate of the released estimate, shape
-        (d,).
-        """
+        """The standard deviation of the noise in the estimate, for every coordinate, shape (d,)."""
         return self.covariance.standard_deviation()
 
     @property
     def error(self) -> float:
-        """The error of the released estimate: the p-norm of the standard deviations of its
-        coordinates.
-        """
+        """The error of the released estimate: the p-norm of its standard deviations."""
         return self.covariance.error(self.noise.p)
 
     @cached_property
@@ -239,8 +235,9 @@ class GaussianMechanism(PickledByArguments):
 
     @property
     def rounding_bias(self) -> Array:
-        """An upper bound on the bias that rounding causes, for each coordinate of the mean (for
-        sums, of each record), shape (d,).
+        """An upper bound on the bias by rounding, for each coordinate, shape (d,).
+
+        The bias is that of the mean, or for sums the bias of each record.
         """
         lattice = self._lattice
         return (
@@ -428,7 +425,7 @@ class GaussianMechanism(PickledByArguments):
 
     @property
     def _relation(self) -> str:
-        """A text that identifies the neighbouring relation; of a policy graph, a hash."""
+        """A text that identifies the neighbouring relation, with a hash for a policy graph."""
         if not isinstance(self.noise.neighbors, PolicyGraph):
             return str(self.noise.neighbors)
         return f"policy graph {hashlib.sha256(self.noise.neighbors.edges.tobytes()).hexdigest()}"
@@ -451,13 +448,11 @@ class GaussianMechanism(PickledByArguments):
 
     @property
     def rho_charged(self) -> float:
-        """The ρ (zCDP) of one release, as OpenDP's privacy map computes it; zero if the noise has
-        rank zero.
-        """
+        """The ρ (zCDP) of one release, by OpenDP's privacy map; zero if the noise has rank zero."""
         return self._lattice.query.rho if self._lattice.rank else 0.0
 
     def _check_outside(self, on_outside: str) -> None:
-        """Raise unless ``on_outside``, the rule for records outside the domain, is possible."""
+        """Raise unless the rule ``on_outside`` can be used for records outside the domain."""
         check_on_outside("release", on_outside)
         if on_outside == "drop" and not self._sums:
             raise ParameterError(
@@ -473,7 +468,7 @@ class GaussianMechanism(PickledByArguments):
     def _exact(
         self, data: "ArrayLike | None", counts: "ArrayLike | None", on_outside: str
     ) -> tuple[list[int], Array]:
-        """Return the exact integers before noise, and the public vector added after decoding."""
+        """Return the exact integers without noise, and the public vector to add after decoding."""
         lattice = self._lattice
         if isinstance(lattice, BodyLattice):
             return lattice.sums(self._records(data), on_outside), lattice.origin
@@ -481,7 +476,7 @@ class GaussianMechanism(PickledByArguments):
         return lattice.sums(present), self._offset(present)
 
     def _records(self, data: "ArrayLike | None") -> NDArray:
-        """Return the records as an array (n, d); their number is checked, but not the values."""
+        """Return the records as an array (n, d); only their number is checked, not their values."""
         records = real_rows("release", self.noise.domain.dim, data)
         self._check_number(len(records))
         return records
@@ -515,7 +510,7 @@ class GaussianMechanism(PickledByArguments):
         return lattice.size * (lattice.unit_factor @ coordinates) + offset
 
     def _record(self, *, private: bool, on_outside: str) -> dict[str, object]:
-        """Return the public facts about a release: privacy, noise, bound and versions; no data."""
+        """Return the public facts of a release: privacy, noise, bound and versions; no data."""
         lattice = self._lattice
         record = self.privacy.as_dict(max(lattice.rank, 1), POINT_STEPS) | {
             "neighbors": str(self.noise.neighbors),
@@ -550,7 +545,7 @@ class GaussianMechanism(PickledByArguments):
 
 
 def _published(neighbors: Relation) -> str:
-    """Return, as text, the statistics that the neighbouring relation treats as public."""
+    """Return, in words, the statistics that the neighbouring relation treats as public."""
     if neighbors == "add-remove":
         return "nothing"
     several = isinstance(neighbors, PolicyGraph) and neighbors.parts > 1

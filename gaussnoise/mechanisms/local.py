@@ -1,4 +1,4 @@
-"""Unbiased means under local privacy: each user sends one message; no server is trusted."""
+"""Unbiased means under local privacy, from one message of each user to a server."""
 
 import hashlib
 import math
@@ -49,11 +49,11 @@ Outside = Literal["refuse", "project", "drop"]
 @final
 @dataclass(frozen=True, eq=False)
 class LocalEstimate:
-    """A mean estimated from private messages; it is safe to publish if ``private`` is true.
+    """A mean that is estimated from private messages, and safe to publish if ``private`` is true.
 
     Attributes:
-        estimate: unbiased, shape (d,).
-        standard_deviation: an upper bound for every coordinate, for all possible records, (d,).
+        estimate: the unbiased estimate of the mean, shape (d,).
+        standard_deviation: upper bounds, for all possible records, shape (d,).
         n: number of messages.
         privacy: a record of the privacy guarantee and of the randomiser.
         private: False for simulations, whose numbers must not be published.
@@ -191,7 +191,7 @@ class LocalMechanism:
 
     @classmethod
     def _of(cls, noise: OptimalNoise, privacy: LocalDP, randomizer: Any) -> "LocalMechanism":
-        """Return the mechanism for an optimal noise that is known, for instance from a file."""
+        """Return the mechanism for an optimal noise that is already known."""
         self = object.__new__(cls)
         vars(self)["noise"] = noise
         self.__init__(noise.domain, privacy, p=noise.p, randomizer=randomizer)
@@ -306,7 +306,7 @@ class LocalMechanism:
 
     @cached_property
     def _label(self) -> bytes:
-        """The first bytes of all messages of equal mechanisms: a digest of codebook and decoder."""
+        """The first bytes of each message, a digest of the mechanism's codebook and decoder."""
         # six digits: small rounding errors do not change the digest, but it differs if the linear
         # algebra of another machine has rotated the factor
         code, M = self._codebook, self._factor
@@ -329,15 +329,14 @@ class LocalMechanism:
 
     @property
     def squared_norm(self) -> float:
-        """The mean squared length of a decoded message about a unit vector: its total variance plus
-        one.
-        """
+        """The mean squared length of a decoded message about a unit vector: its variance + 1."""
         return (self.dim - 1) * self._codebook.across + self._codebook.along
 
     @property
     def covariance_bound(self) -> FactorCovariance:
-        """An upper bound, for all records, on the covariance of one decoded message; divide it by n
-        for the mean of n messages.
+        """An upper bound on the covariance of one decoded message, for all records.
+
+        Divided by n, it is a bound for the mean of n messages.
         """
         return FactorCovariance(
             self._factor.unit_factor, self._factor.scale * math.sqrt(self._codebook.along)
@@ -374,7 +373,7 @@ class LocalMechanism:
     def error(self, n: int) -> float:
         """Return an upper bound on ``‖sd‖_p`` of the average of n messages, for all records.
 
-        In the symbols of the class, the bound on its square is ``α ‖diag M‖ + (β − α) sup ‖(Aŷ)²‖``
+        In the symbols of the class, its square is at most ``α ‖diag M‖ + (β − α) sup ‖(Aŷ)²‖``
         in norms of order p/2. The last norm is at most ``‖diag M‖``, and at most M's largest
         eigenvalue. If α = β (point release, randomised response), records of K near v approach the
         bound.
@@ -452,8 +451,7 @@ class LocalMechanism:
     def simulate(
         self, data: "ArrayLike", rng: np.random.Generator, *, on_outside: Outside = "refuse"
     ) -> LocalEstimate:
-        """Return the mean of simulated messages about the rows of ``data``, for studies: NOT
-        private.
+        """Return a mean of simulated messages about the rows of ``data``, for studies. NOT PRIVATE.
 
         The random bytes come from ``rng``.
         """
@@ -470,7 +468,7 @@ class LocalMechanism:
             return [self._label + code.message(code.unit(y, draw), draw) for y in Y]
 
     def _coordinates(self, records: "ArrayLike", on_outside: str) -> Array:
-        """Return ``A⁻¹(x − v)``, shortened to the unit ball, of every record x; 0 if dropped."""
+        """Return each record in whitened coordinates, shortened to the unit ball; 0 if dropped."""
         # A A' is the covariance of the noise, and v its center
         X, counted = self._members(records, on_outside)
         with np.errstate(all="ignore"):
@@ -483,7 +481,7 @@ class LocalMechanism:
             return Y / np.maximum(lengths, 1.0)
 
     def _members(self, records: "ArrayLike", on_outside: str) -> tuple[Array, NDArray[np.bool_]]:
-        """Return a point for every record, and whether it is in the domain, by ``on_outside``."""
+        """Return a point for each record, and whether ``on_outside`` counts it as a member."""
         check_on_outside("report", on_outside)
         domain, given = self.domain, as_array("report", records)
         if isinstance(domain, FiniteSet) and given.ndim == 1 and given.dtype.kind in "iu":

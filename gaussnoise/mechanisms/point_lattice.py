@@ -31,8 +31,10 @@ _EXACT_PAIR_ENTRIES = 2**21
 @final
 @dataclass(frozen=True, eq=False)
 class PointLattice(AbstractLattice, PickledByArguments):
-    """Integer vectors for listed points: point i is ``origins[i] + size · unit_factor @ b_i``, and
-    its integers ``strategy[i]`` are ``2^bits · b_i``, rounded.
+    """Integer vectors for listed points.
+
+    Point i is ``origins[i] + size · unit_factor @ b_i``, and ``strategy[i]`` is ``2^bits · b_i``,
+    rounded to integers.
     """
 
     strategy: list[list[int]]
@@ -66,9 +68,7 @@ class PointLattice(AbstractLattice, PickledByArguments):
         return cls(integers, bits, query, covariance.unit_factor, size, origins)
 
     def bias(self, points: Array) -> Array:
-        """Return, for each coordinate, the largest error by rounding a point to its integers, shape
-        (d,).
-        """
+        """Return the largest rounding error of a point in each coordinate, shape (d,)."""
         wide = np.longdouble
         integers = np.array([[math.ldexp(x, -self.bits) for x in row] for row in self.strategy])
         integers = integers.reshape(len(self.strategy), self.rank)
@@ -84,15 +84,13 @@ class PointLattice(AbstractLattice, PickledByArguments):
         return (np.abs(decoded - points).max(axis=0) + rounding).astype(np.float64)
 
     def sums(self, counts: list[int]) -> list[int]:
-        """Return ``Σ_i counts[i] · strategy[i]``, exactly: the integer sum over all records."""
+        """Return the exact integer sum over all records, ``Σ_i counts[i] · strategy[i]``."""
         present = [(count, row) for count, row in zip(counts, self.strategy, strict=True) if count]
         return [sum(count * row[k] for count, row in present) for k in range(self.rank)]
 
 
 def bits_for(length: float, rho: float) -> int:
-    """Return b so that a lattice of step 2^-b is much finer than noise of standard deviation
-    ``length``.
-    """
+    """Return b such that 2^-b is much smaller than ``length``, the noise's standard deviation."""
     bits = POINT_BITS - math.frexp(length)[1]
     if not (length > 0 and _MIN_BITS <= bits <= MAX_BITS):
         raise ParameterError(
@@ -104,11 +102,10 @@ def bits_for(length: float, rho: float) -> int:
 
 
 def origin_rows(points: Array, neighbors: Relation) -> NDArray[np.intp] | None:
-    """Return, for each point, the index of the point that is its origin; None if all origins are
-    zero.
+    """Return, for each point, the index of the point that is its origin; None if origins are zero.
 
-    If the number of records is public, the origin is a member of K, so that coordinates that no
-    neighbour can change are exact. Under a policy graph, it is a member of the same component. The
+    If the number of records is public, the origin is a member of K. So coordinates are exact if no
+    neighbour can change them. Under a policy graph, it is a member of the same component. The
     origin depends only on the values of the points, so equal points have the same origin.
     """
     if neighbors == "add-remove":
@@ -119,7 +116,7 @@ def origin_rows(points: Array, neighbors: Relation) -> NDArray[np.intp] | None:
 
 
 def _largest_change(integers: list[list[int]], bits: int, neighbors: Relation) -> int:
-    """Return a bound on the squared ℓ₂ change of the integer sum by one record."""
+    """Return a bound on the squared ℓ₂ norm of the change of the integer sum by one record."""
     if neighbors == "add-remove":
         return max(sum(x * x for x in row) for row in integers)
     count, rank = len(integers), len(integers[0])

@@ -1,4 +1,4 @@
-"""The projection mechanism: the nearest possible answer, biased, with a small error at small n."""
+"""The projection mechanism, which replaces an estimate by the nearest possible answer."""
 
 import math
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _MOST_STEPS = 2000
 @final
 @dataclass(frozen=True, eq=False)
 class BiasedRelease:
-    """A released estimate that was replaced by the nearest possible answer, and so is biased.
+    """A released estimate that was replaced by the nearest possible answer, so it is biased.
 
     It has no standard deviation or interval: part of the error is bias, which depends on the true
     answer.
@@ -65,10 +65,9 @@ class BiasedRelease:
 
 
 def nearest(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
-    """Return a point x of the convex hull of K near the one nearest to y, and a bound on the
-    distance between the two.
+    """Return a point x near the nearest point to y in the hull of K, and a bound on their distance.
 
-    Support points in Frank–Wolfe directions are combined in the best way (Wolfe 1976). With ``g =
+    The hull is convex. Support points are combined in the best way (Wolfe 1976). With ``g =
     max_{z ∈ K} <y − x, z − x>``, the nearest point is within √g of x.
     """
     atoms, weights = np.array([domain.support_point(y)]), np.ones(1)
@@ -89,11 +88,11 @@ def nearest(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
 
 
 def nearest_sum(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
-    """Return a point x near x*, the point of the cone over K nearest to y, and a bound on ‖x − x*‖.
+    """Return a point x near x*, the nearest point to y in the cone over K, and a bound on ‖x − x*‖.
 
-    The cone contains all sums of records. As in :func:`nearest`, with x* = tz for a z in hull K: t
-    is at most ``‖y‖ / ‖z₀‖``, where z₀ is the point of hull K nearest to zero, and ``‖x − x*‖² <= t
-    max_{z ∈ K} <y − x, z>``.
+    The cone contains all sums of records. The method is that of :func:`nearest`. Let x* = tz for a
+    z in hull K. Then t is at most ``‖y‖ / ‖z₀‖``, where z₀ is the point of hull K nearest to zero,
+    and ``‖x − x*‖² <= t max_{z ∈ K} <y − x, z>``.
 
     Raises:
         NotAvailableError: zero is in hull K, so that almost all answers are possible sums.

@@ -1,4 +1,4 @@
-r"""Randomisers of unit vectors under local privacy, which choose from a public random codebook.
+r"""Randomisers of unit vectors under local privacy, which send a vector of a random codebook.
 
 A *token* is drawn independently of the record. It determines N = 2h *candidates* ±u_1 … ±u_h, by a
 hash function that anyone can compute. The k candidates closest to the unit vector y are the *cap*.
@@ -63,9 +63,9 @@ class Codebook(PickledByArguments):
         dim: r, the dimension of the unit vectors.
         pairs: h, the number of pairs ±u_j.
         closest: k, the size of the cap, in 1..h.
-        spherical: whether candidates are uniform on the unit sphere, else standard normal.
-        hits: a · 2^bits, an integer.
-        bits: bits of the coin that decides between the cap and the rest.
+        spherical: whether candidates are uniform on the unit sphere; otherwise standard normal.
+        hits: the integer a · 2^bits, where a is the probability that the cap is chosen.
+        bits: number of bits of the coin that decides between the cap and the rest.
         cap_mean: mean of ⟨u, y⟩ over the cap.
         cap_square: mean of ⟨u, y⟩² over the cap.
     """
@@ -86,26 +86,21 @@ class Codebook(PickledByArguments):
 
     @property
     def chance(self) -> Fraction:
-        """The probability that a user sends one of the k candidate vectors closest to the user's
-        unit vector, as an exact fraction.
-        """
+        """The exact probability that a user sends one of the k candidates closest to its vector."""
         return Fraction(self.hits, 2**self.bits)
 
     @cached_property
     def scale(self) -> float:
-        """The mean of ⟨u, y⟩, where u is the candidate vector that is sent for a user's unit vector
-        y.
-        """
+        """The mean of ⟨u, y⟩, for the candidate u that is sent for a unit vector y."""
         return self.cap_mean * float(
             (self.chance * self.size - self.closest) / (self.size - self.closest)
         )
 
     @cached_property
     def across(self) -> float:
-        """The mean of ⟨u, z⟩² / scale², where u is the candidate vector that is sent for a unit
-        vector y.
+        """The mean of ⟨u, z⟩² / scale² for a unit vector z orthogonal to y, where u is sent for y.
 
-        z is any unit vector orthogonal to y. For r = 1 there is no such z, and the value is
+        It is the same for all such z. For r = 1 there is no such z, and the value is
         ``along``.
         """
         square = (
@@ -117,8 +112,7 @@ class Codebook(PickledByArguments):
 
     @cached_property
     def along(self) -> float:
-        """The mean of ⟨u, y⟩² / scale², where u is the candidate vector that is sent for a unit
-        vector y.
+        """The mean of ⟨u, y⟩² / scale², for the candidate u that is sent for a unit vector y.
 
         It is never less than ``across``.
         """
@@ -126,7 +120,7 @@ class Codebook(PickledByArguments):
 
     @cached_property
     def _chosen_square(self) -> float:
-        """The mean of ⟨u, y⟩², or ``_square`` if larger, where u is sent for the unit vector y."""
+        """The mean of ⟨u, y⟩² for the candidate u sent for a unit y; at least ``_square``."""
         outside = (self.size * self._square - self.closest * self.cap_square) / (
             self.size - self.closest
         )
@@ -136,7 +130,7 @@ class Codebook(PickledByArguments):
 
     @property
     def _square(self) -> float:
-        """The mean of ⟨u, z⟩² for any fixed unit vector z, where u is a random candidate vector."""
+        """The mean of ⟨u, z⟩² over random candidates u, for any fixed unit vector z."""
         return 1 / self.dim if self.spherical else 1.0
 
     @property
@@ -154,9 +148,7 @@ class Codebook(PickledByArguments):
         return self._token + self._index
 
     def message(self, y: Array, draw: Bytes) -> bytes:
-        """Return one private message about the unit vector y, shape (r,); ``draw(n)`` gives n
-        random bytes.
-        """
+        """Return a private message about the unit vector y, with random bytes from ``draw(n)``."""
         token = draw(self._token)
         index = self.choose(self.candidates(token) @ y, lambda n: _below(n, draw))
         return token + index.to_bytes(self._index, "big")
@@ -179,9 +171,7 @@ class Codebook(PickledByArguments):
         return 2 * pair + (bool(products[pair] < 0) ^ other)
 
     def candidates(self, token: bytes) -> Array:
-        """Return the candidate vectors u_1, …, u_h that the random bytes ``token`` determine, shape
-        (h, r).
-        """
+        """Return the candidate vectors u_1, …, u_h for the random bytes ``token``, shape (h, r)."""
         if not self._token:
             return np.ones((1, 1))
         blocks = (
@@ -191,9 +181,7 @@ class Codebook(PickledByArguments):
         return self._vectors(blocks)[: self.pairs]
 
     def read(self, message: bytes) -> tuple[bytes, int]:
-        """Return the token and candidate index of a message; raise ValueError if it has another
-        form.
-        """
+        """Return the token and index in a message; raise ValueError if it has another form."""
         if not isinstance(message, bytes) or len(message) != self.message_bytes:
             raise ValueError
         index = int.from_bytes(message[self._token :], "big")
@@ -202,9 +190,7 @@ class Codebook(PickledByArguments):
         return message[: self._token], index
 
     def decoded(self, messages: Iterable[tuple[bytes, int]]) -> Array:
-        """Return an unbiased estimate of the unit vector behind each (token, index), shape
-        (messages, r).
-        """
+        """Return an unbiased estimate of the unit vector for each (token, index), as rows."""
         read = list(messages)
         signs = np.array([1.0 - 2.0 * (index % 2) for _, index in read]).reshape(-1, 1) / self.scale
         if not self._token:
@@ -212,7 +198,7 @@ class Codebook(PickledByArguments):
         return signs * self._vectors(self._words_of(token, index // 2) for token, index in read)
 
     def _words_of(self, token: bytes, pair: int) -> bytes:
-        """Return the pseudorandom bytes of one candidate: number ``pair`` of a token."""
+        """Return the pseudorandom bytes of the candidate with the number ``pair``."""
         block, place = divmod(pair, self._together)
         size = 8 * self.dim
         return _words(token, block, self._together * self.dim)[place * size : (place + 1) * size]
@@ -224,9 +210,7 @@ class Codebook(PickledByArguments):
         return max(1, _WORDS // self.dim)
 
     def unit(self, y: Array, draw: Bytes) -> Array:
-        """Return a random unit vector whose mean is y, for ‖y‖ <= 1: one of ±y/‖y‖, or any
-        direction for y = 0.
-        """
+        """Return a random unit vector with mean y, for ‖y‖ <= 1: one of ±y/‖y‖, or any if y = 0."""
         length = float(np.linalg.norm(y))
         if length == 0:
             u = _normals([_words(draw(_TOKEN), 0, self.dim)], self.dim)[0]
@@ -242,8 +226,8 @@ class Codebook(PickledByArguments):
 def privunit(dim: int, epsilon: float) -> Codebook:
     r"""Return a codebook for PrivUnit (Bhowmick, Duchi, Freudiger, Kapoor & Rogers 2018).
 
-    The cap, the candidates that are sent more often, has the k of N candidates closest to the
-    user's unit vector.
+    The cap, which is sent more often than other candidates, has the k of N candidates closest to
+    the user's unit vector.
 
     As for :func:`privunitg`, candidates are drawn first; here they are uniform on the sphere.
     In one dimension the sphere has two points, and this is randomised response. With the best cap,
@@ -285,7 +269,7 @@ def point_release(dim: int, epsilon: float) -> Codebook:
 def _codebook(
     dim: int, epsilon: float, spherical: bool, pairs: int, closest: int, mean: float, square: float
 ) -> Codebook:
-    """Return the codebook of ``pairs`` pairs, with ``closest`` of their vectors in the cap."""
+    """Return a codebook of ``pairs`` pairs of vectors, with ``closest`` of them in the cap."""
     # the cap gets the largest probability that ε allows, rounded down
     precision = 60 + int(epsilon)
     nearest = Decimal(epsilon).exp(Context(prec=precision))  # correctly rounded
@@ -297,7 +281,7 @@ def _codebook(
 
 @lru_cache(maxsize=64)
 def _least_variance(dim: int, epsilon: float, spherical: bool) -> tuple[int, int, float, float]:
-    """Return the best numbers of pairs and of cap members u, and their means ⟨u, y⟩, ⟨u, y⟩²."""
+    """Return the best numbers of pairs and of cap members, ``cap_mean`` and ``cap_square``."""
     best, mass = _ideal(dim, epsilon, spherical)
     pairs = 1
     while True:
@@ -315,7 +299,7 @@ def _least_variance(dim: int, epsilon: float, spherical: bool) -> tuple[int, int
 
 
 def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
-    """Return the least variance with infinitely many candidates, and the share of the cap."""
+    """Return the least variance for infinitely many candidates, and the cap's share of them."""
     mass = np.geomspace(0.5, _LEAST_CAP, 3001)
     if spherical:
         # ⟨u, y⟩ has a density proportional to (1 − x²)^((dim − 3)/2): the mean over the cap has a
@@ -339,7 +323,7 @@ def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
 def _excess(
     dim: int, epsilon: float, spherical: bool, share: Array, mean: Array, square: Array
 ) -> Array:
-    """Return the total variance of a decoded unit vector, for each cap size that is tried."""
+    """Return the total variance of a decoded unit vector, for every share of the cap."""
     # the odds of the cap are at most e^ε times those of a random choice
     # mean and square: of ⟨u, y⟩ and ⟨u, y⟩² over the cap, a share of the candidates
     chance = share / (share + (1 - share) * math.exp(-epsilon))
@@ -351,10 +335,10 @@ def _excess(
 
 
 def cap_moments(pairs: int, closest: int, dim: int | None = None) -> tuple[float, float]:
-    """Return the means of ⟨u, y⟩ and ⟨u, y⟩² over the cap: the k = ``closest`` largest of h =
-    ``pairs`` absolute values |⟨u_j, y⟩|.
+    """Return the means of ⟨u, y⟩ and ⟨u, y⟩² over the cap, for ``pairs`` pairs of candidates ±u.
 
-    The u_j are uniform on the sphere in R^dim, or standard normal if ``dim`` is None.
+    The cap has the ``closest`` largest values |⟨u, y⟩|. The u are uniform on the sphere in R^dim,
+    or standard normal if ``dim`` is None.
     """
     values, tails, weights = _quadrature(dim)
     # the probability that fewer than k of the other h − 1 values are larger
@@ -365,7 +349,7 @@ def cap_moments(pairs: int, closest: int, dim: int | None = None) -> tuple[float
 
 @lru_cache(maxsize=8)
 def _quadrature(dim: int | None) -> tuple[Array, Array, Array]:
-    """Return (values, tails, weights) to integrate a function of |⟨u, y⟩| over random vectors u."""
+    """Return (values, tails, weights) for integrals over |⟨u, y⟩|; u is random, y a unit vector."""
     # u: uniform on the sphere, or standard normal if dim is None; tails: chances of a larger value
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     if dim is None:
@@ -385,7 +369,7 @@ def _quadrature(dim: int | None) -> tuple[Array, Array, Array]:
 
 
 def _below(n: int, draw: Bytes) -> int:
-    """Return an exactly uniform integer below n; draw random bytes until they are below n."""
+    """Return an exactly uniform integer below n, by drawing bytes until they are below n."""
     bits = (n - 1).bit_length()
     count = bits + 7 >> 3
     while True:
@@ -395,11 +379,11 @@ def _below(n: int, draw: Bytes) -> int:
 
 
 def _words(token: bytes, block: int, count: int) -> bytes:
-    """Return 8 · ``count`` bytes of a hash function of a token and a block number."""
+    """Return 8 · ``count`` bytes of the hash of a token and a block number."""
     return hashlib.shake_256(token + block.to_bytes(4, "big")).digest(8 * count)
 
 
 def _normals(words: Iterable[bytes], dim: int) -> Array:
-    """Return standard normal numbers, none zero or infinite, from words of 64 bits."""
+    """Return standard normal numbers, none of them zero or infinite, from words of 64 bits."""
     uniform = np.frombuffer(b"".join(words), dtype="<u8").reshape(-1, dim) >> 12
     return scipy.special.ndtri((uniform + 0.5) * 2.0**-52)

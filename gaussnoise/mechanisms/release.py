@@ -23,7 +23,7 @@ from .projection import BiasedRelease, nearest, nearest_sum
 
 @dataclass(frozen=True, eq=False)
 class Release(AbstractSaved):
-    """An unbiased estimate. Everything in it is safe to publish when ``private`` is true.
+    """An unbiased estimate, which is safe to publish as a whole if ``private`` is true.
 
     Attributes:
         estimate: the mean under replacement, or the sum under add/remove, shape (d,).
@@ -53,9 +53,9 @@ class Release(AbstractSaved):
     def confidence_interval(
         self, level: float = 0.95, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return intervals that contain the exact values without noise with probability ``level``.
+        """Return intervals that contain the values without noise with probability ``level``.
 
-        If ``simultaneous``, all of them do together with this probability (Šidák); otherwise each.
+        If ``simultaneous``, all intervals do so together (Šidák), otherwise each by itself.
 
         Returns:
             ``(low, high)``, arrays of shape (d,).
@@ -66,7 +66,7 @@ class Release(AbstractSaved):
         return confidence_interval(self.estimate, self.standard_deviation, level, simultaneous)
 
     def contrast(self, weights: "ArrayLike") -> Contrast:
-        """Return ``weights @ estimate`` with its standard deviation, correlations included.
+        """Return ``weights @ estimate`` and its standard deviation, which includes correlations.
 
         Args:
             weights: shape (d,).
@@ -81,7 +81,7 @@ class Release(AbstractSaved):
         )
 
     def projected(self, domain: AbstractDomain) -> BiasedRelease:
-        """Return the possible answer nearest to the estimate. It is BIASED.
+        """Return the possible answer that is nearest to the estimate. It is BIASED.
 
         Possible means are in the convex hull of K; possible sums are in the cone over it.
 

@@ -1,4 +1,4 @@
-"""Replacement of a record by one with equal public attributes, whose joint table is published."""
+"""The relation in which a record is replaced by one with equal public attributes."""
 
 from dataclasses import dataclass
 from typing import final
@@ -11,9 +11,9 @@ from ..errors import ParameterError
 @final
 @dataclass(frozen=True)
 class ReplaceWithin:
-    """The relation of data sets that differ in one record, whose public attributes are equal.
+    """The relation of data sets that differ in one record, but not in its public attributes.
 
-    The number of records with each combination of public attributes is published exactly, and the
+    The number of records with each combination of public attributes is published exactly, so the
     public attributes of a record are not protected at all.
 
     This is the policy graph that joins records with equal public attributes. Residuals (the parts

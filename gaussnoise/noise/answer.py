@@ -1,4 +1,4 @@
-"""The step from a solver's result to an answer: both bounds on the error, and the status."""
+"""The step from a solver's result to an answer with bounds on its error and a status."""
 
 import warnings
 from collections.abc import Sequence
@@ -55,9 +55,9 @@ def answer(
 
 
 def upper_end(covariance: FactorCovariance, p: float, outside: float) -> float:
-    """Return an upper bound on the least error for a set inside the sum of an ellipsoid and a box.
+    """Return a bound on the least error for a set within the sum of an ellipsoid and a box.
 
-    ``covariance`` defines the ellipsoid, and the sides of the box sum to ``outside``.
+    ``covariance`` defines the ellipsoid, and ``outside`` is the sum of the sides of the box.
     """
     # the error for a Minkowski sum of ellipsoid and box is at most the error plus the sum of sides
     return float((covariance.error(p) + outside) * (1 + ROUNDING_MARGIN))
@@ -80,7 +80,7 @@ def how_it_ended(design: Design, most: int = MAX_STEPS) -> Status:
 
 
 def warned(noise: OptimalNoise, tol: float) -> OptimalNoise:
-    """Return ``noise``; warn the public function's caller if its gap exceeds ``tol``."""
+    """Return ``noise``, and warn the caller of the public function if its gap exceeds ``tol``."""
     if not noise.gap <= tol:
         spent = f" after {noise.steps} steps" if noise.steps else ""
         warnings.warn(

@@ -1,4 +1,4 @@
-"""The optimum for counts and sums of unbounded numbers, measured independently, with its proof.
+"""The best noise for counts and sums of unbounded numbers, and the proof that it is the best.
 
 A row is a category x with numbers v_1, v_2, …. It adds one to cell x of the counts, and v_j to cell
 x of the sums of number j. It may cost ``ρ (1 + Σ_j (v_j/T_j)²)``, for a given scale T_j. Let K_0 be
@@ -15,11 +15,11 @@ j, and its total variance there is at least that of the best noise for ±K_j. To
 blocks add up: the least error at p = 2 is the root of the sum of the blocks' squared optima. Other
 p are refused: there, the error of a table is the root mean square of its counts and sums together.
 
-Persons of at most k rows, whose budget grows with the sums V_j of the numbers in their rows: by the
+If persons have at most k rows, budgets grow with the sums V_j of the numbers in these rows. By the
 triangle inequality, counts are at most k times as long as a point of K_0, and sums at most V_j/T_j
 times as long as one of K_j. Both are reached by k rows in one cell, of which one has the whole sum.
 So the points are ``(k k_0, u_1 k_1, …) / √(1 + |u|²)``: k times those of rows with the scales
-T_j/k, whose noise is k times as large. Its optimum is theirs.
+T_j/k. The best noise is k times as large as the best noise for these rows.
 
 A probability measure proves the lower bound: it has probability ``f_j² / Σ f²`` in block j, where
 f_j is the block's lower bound, and is distributed there as the measure that proves f_j. The trace

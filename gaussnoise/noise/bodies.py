@@ -115,7 +115,7 @@ def body_noise(
 def with_factor(noise: OptimalNoise, factor: Array, tol: float, method: str) -> OptimalNoise:
     """Return the answer ``noise`` for a symmetric set K with another covariance that covers K.
 
-    It is a multiple of ``factor @ factor.T``; the lower bound stays.
+    The covariance is a multiple of ``factor @ factor.T``; the lower bound does not change.
     """
     body, size = unit_body(noise.domain, np.zeros(noise.domain.dim))
     factor, longest, outside = _enclosing(factor / size, body)
@@ -137,7 +137,7 @@ def with_factor(noise: OptimalNoise, factor: Array, tol: float, method: str) -> 
 
 
 def _heaviest(weights: Array, spared: float) -> NDArray[np.bool_]:
-    """Return which points to keep: the lightest go, with less than ``spared`` of all weight."""
+    """Return which points to keep: all but the lightest, up to ``spared`` of the weight."""
     order = np.argsort(weights)
     light = np.cumsum(weights[order]) < spared * weights.sum()
     kept = np.ones(len(weights), dtype=bool)
@@ -146,7 +146,7 @@ def _heaviest(weights: Array, spared: float) -> NDArray[np.bool_]:
 
 
 def _enclosing(factor: Array, body: Body) -> tuple[Array, float, Array]:
-    """Return a factor, the scale at which it covers the body, and what lies beyond its range."""
+    """Return a factor, the scale at which it covers the body, and distances from its range."""
     inverse = left_inverse(factor)
     enclosed = body.enclosure(factor, inverse, slack=2)
     stuck = enclosed.outside > RANGE_TOLERANCE * body.sizes
@@ -159,7 +159,7 @@ def _enclosing(factor: Array, body: Body) -> tuple[Array, float, Array]:
 def _design(
     body: Body, p: float, tol: float, method: str, report: Report | None, *, centered: bool
 ) -> tuple[Design, Array, int]:
-    """Return the best known design for a body, the points of its weights, and its rank."""
+    """Return the best design found for a body, the points of its weights, and its rank."""
     if method == "auto" and not centered:
         known = closed_form(body, p)
         if known is not None:
@@ -200,7 +200,7 @@ def _design(
 def _factor(
     domain: AbstractDomain, p: float, tol: float, report: Report | None, spent: int
 ) -> Factor:
-    """Return the design that covers a factor of a product; ``spent``: earlier solvers' steps."""
+    """Return a design that covers one factor of a product; ``spent`` counts earlier steps."""
 
     def alive(steps: int, *_: float) -> None:
         if report is not None:

@@ -82,7 +82,7 @@ def _times(ratio: float) -> str:
 
 
 def certificate_name(certificate: Certificate) -> str:
-    """Return the legend of the certificate; without points to draw, the legend says why."""
+    """Return the legend of the certificate, or the reason why it has no points to draw."""
     if isinstance(certificate, PointCertificate):
         shares = np.cumsum(np.sort(certificate.weights)[::-1]) / certificate.weights.sum()
         count = 1 + int(np.count_nonzero(shares < _MOST_WEIGHT))

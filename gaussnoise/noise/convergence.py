@@ -1,4 +1,4 @@
-"""The plot of a solver's lower and upper bounds, step by step."""
+"""The plot of a solver's lower and upper bounds after each step."""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -116,5 +116,5 @@ def _draw_gaps(
 
 
 def _steps(count: int) -> dict[str, Any]:
-    """Return the style of a line that is constant between steps; few steps are marked by dots."""
+    """Return the style of a line that is constant between steps, with dots for few steps."""
     return {"drawstyle": "steps-post", "marker": "o" if count <= _MOST_MARKERS else "", "ms": 3}

@@ -1,4 +1,4 @@
-"""Covariance matrices, stored as factors or parameters; these stored numbers are verified."""
+"""Covariance matrices that are stored as factors or parameters."""
 
 import abc
 from dataclasses import dataclass
@@ -108,7 +108,7 @@ class AbstractCovariance(abc.ABC):
 
 @dataclass(frozen=True, eq=False)
 class FactorCovariance(AbstractCovariance, PickledByArguments):
-    """A covariance ``M = scale² · L @ L.T``, where L is ``unit_factor``, of moderate size.
+    """A covariance ``M = scale² · L @ L.T``, where L is ``unit_factor`` with moderate entries.
 
     The separate scale avoids under- and overflow for standard deviations of 1e±150.
 

@@ -1,4 +1,4 @@
-"""The dual norms γ₂* and γ_F*: a semidefinite programme by cvxpy, whose result is then proven."""
+"""The dual norms γ₂* and γ_F*, by a semidefinite programme with a proof of its result."""
 
 import contextlib
 import math
@@ -39,7 +39,7 @@ def dual_norm(
     r"""Return the dual norm ``γ_(p)*(A) = max { Σ A_ij B_ij : γ_(p)(B) <= 1 }``, certified.
 
     It equals ``max Σ A_ij <u_i, v_j>`` over vectors with ``‖v_j‖ <= 1`` and ``‖(‖u_i‖)_i‖_p <= 1``.
-    At p = ∞ all u_i, v_j are unit vectors: this is Grothendieck's semidefinite relaxation of the
+    At p = ∞ all u_i, v_j are unit vectors. This is Grothendieck's semidefinite relaxation of the
     largest ``Σ A_ij s_i t_j`` over signs s_i, t_j, and at most 1.7823 times as large. By duality,
     ``γ_(p)*(A) = min ‖W^{-1/2} A Λ^{-1/2}‖``, an operator norm, over weights as in
     :class:`Witness`.
@@ -181,7 +181,7 @@ class DualNorm:
 
 
 def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Array]]:
-    """Return the solver's Gram matrix of the vectors v_j, and its weights (d_u, d_v)."""
+    """Return the solver's Gram matrix of the right vectors, and weights of rows and columns."""
     # Minimise (‖d_u‖_{p/(p−2)} + Σ d_v)/2 with [[diag d_u, −A], [−A', diag d_v]] ⪰ 0, whose
     # multiplier is the Gram matrix of all u_i and v_j. At p = 2, d_u is constant: A'A is enough.
     cp = cvxpy_with(solver, "dual_norm")
@@ -208,7 +208,7 @@ def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Arra
 
 
 def _vectors(A: Array, gram: Array, p: float) -> tuple[Array, Array]:
-    """Return the best u_i, and unit vectors v_j with the Gram matrix ``gram``, as rows."""
+    """Return, as rows, the best left vectors for unit right vectors with Gram matrix ``gram``."""
     eigenvalues, axes = np.linalg.eigh((gram + gram.T) / 2)
     kept = eigenvalues > _NEGLIGIBLE * eigenvalues[-1]
     V = axes[:, kept] * np.sqrt(eigenvalues[kept])
@@ -225,7 +225,7 @@ def _vectors(A: Array, gram: Array, p: float) -> tuple[Array, Array]:
 
 
 def _operator_norm(A: Array, queries: Array, cells: Array, p: float) -> tuple[float, Array, Array]:
-    """Return ``‖W^{-1/2} A Λ^{-1/2}‖`` rounded up, and the normalised diagonals of W and Λ."""
+    """Return A's norm over roots of normalised weights, rounded up, and these weights."""
     w, cells = (np.maximum(d, EPS * d.max()) for d in (queries, cells))
     w = w / dual_ball_norm(w, p)
     cells = cells / cells.sum()

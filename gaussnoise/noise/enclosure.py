@@ -18,7 +18,7 @@ _ROUGH = 1e-13
 def enclosing(factor: Array, target: Covered) -> tuple[Array, Whitened]:
     """Return a factor whose range has all points of ``target``, and the points in its coordinates.
 
-    It is ``factor``, with lost digits of small rows restored, and widened by a small box if points
+    It is ``factor`` with lost digits of small rows restored. It is widened by a small box if points
     still leave its range.
     """
     sizes = np.maximum(target.points.max(axis=0), -target.points.min(axis=0))

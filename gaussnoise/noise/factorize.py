@@ -66,10 +66,10 @@ def factorize(
     Returns:
         A :class:`Factorization`; ``float(...)`` is the upper bound.
 
-    Structure that holds exactly for the stored numbers is used, and named in ``.method``: by FFT,
-    group-circulants ``A[g, h] = f(g ∓ h)`` over Z_{n1} × ... × Z_{nk} in C order; matrices of
-    entries 0 and ±c that are Kronecker products (give others as lists, since rounded products may
-    differ from the exact ones); and matrices for which uniform weights are optimal, such as
+    Structure that holds exactly for the stored numbers is used, and named in ``.method``:
+    group-circulants ``A[g, h] = f(g ∓ h)`` over Z_{n1} × ... × Z_{nk} in C order, by FFT; matrices
+    of entries 0 and ±c that are Kronecker products (give others as lists, since rounded products
+    may differ from the exact ones); and matrices for which uniform weights are optimal, such as
     Hadamard matrices and orbits of a symmetry group.
 
     Raises:
@@ -116,7 +116,7 @@ def factorize(
 @final
 @dataclass(frozen=True, eq=False)
 class Witness:
-    """Dual weights that prove that no factorization is better (Nikolov & Tang 2023, Theorem 26).
+    """Dual weights that prove a factorization optimal (Nikolov & Tang 2023, Theorem 26).
 
     They prove ``γ_(p)(A) >= ‖W^{1/2} A Λ^{1/2}‖_*``.
 
@@ -159,7 +159,7 @@ class Witness:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """The factorization of one Kronecker factor of the matrix: two matrices, and bounds."""
+    """The factorization of one Kronecker factor of the matrix, with bounds."""
 
     left: Array
     right: Array
@@ -415,7 +415,7 @@ def check_matrix(function: str, A: object) -> Array:
 
 
 def _factor(M: object) -> Array | StreamWorkload:
-    """Return a Kronecker factor as a matrix; return a workload over too many ticks as it is."""
+    """Return a Kronecker factor as a matrix, or a workload over too many ticks unchanged."""
     return M if isinstance(M, StreamWorkload) and not is_written_out(M) else _written_out(M)
 
 
@@ -424,7 +424,7 @@ def _written_out(M: object) -> Array:
 
 
 def _listed(A: object) -> Sequence[object]:
-    """Return a list of matrices unchanged, and any other object in a list of its own."""
+    """Return a list of matrices unchanged; return a list for any other object."""
     if isinstance(A, StreamProduct):
         return [K if isinstance(K, StreamWorkload) else K.to_finite_set().points.T for K in A.parts]
     try:
@@ -526,7 +526,7 @@ def _never_written_out(workload: StreamWorkload, p: float, tol: float) -> _Part 
 def _by_optimisation(
     A: Array, unit: Array, exponent: int, p: float, tol: float, domain: AbstractDomain | None = None
 ) -> _Part:
-    """Return A = L R for the optimal covariance ``M = L L'`` of A's columns; unit: scaled A."""
+    """Return A = L R for the optimal covariance ``M = L L'`` of A's columns."""
     rows = A.any(axis=1)  # zero queries need no noise
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # factorize warns of the final gap
@@ -551,7 +551,7 @@ def _by_optimisation(
 
 
 def _at_uniform_weights(A: Array, p: float) -> _Part:
-    """Return the factors ``U S^½`` and ``S^½ V'`` for the singular value decomposition of A."""
+    """Return the factors ``U S^½`` and ``S^½ V'`` of the singular value decomposition U S V'."""
     # they are optimal if all rows of the first and all columns of the second have equal norms
     rows, columns = (A != 0).any(axis=1), (A != 0).any(axis=0)
     w = np.where(rows, rows.sum() ** -dual_power(p), 0.0 if p > 2 else 1.0)
@@ -578,7 +578,7 @@ def _bounded(left: Array, right: Array) -> tuple[Array, Array]:
 def _attained(
     A: Array, left: Array, right: Array, p: float, precision: type = np.float64
 ) -> tuple[float, float]:
-    """Return an upper bound on γ_(p)(A) from the stored factors, and their relative residual."""
+    """Return an upper bound on γ_(p)(A) from both factors, and the relative residual of A."""
     n = A.shape[1]
     wide = left.astype(precision)
     columns = (slice(start, start + _COLUMNS) for start in range(0, n, _COLUMNS))
@@ -594,7 +594,7 @@ def _attained(
 
 
 def _by_symmetry(A: Array, orders: tuple[int, ...], sign: int, p: float) -> _Part:
-    """Return the factorization, by FFT, of ``A[g, h] = f(g − sign·h)`` on a group."""
+    """Return the factorization of ``A[g, h] = f(g − sign·h)`` on a group, by FFT."""
     # The group permutes rows and columns transitively, so that uniform weights are optimal, and
     # γ_(p) = n^{1/p − 1} Σ|f̂| for the Fourier transform f̂ of the first column f.
     n = len(A)

@@ -1,4 +1,4 @@
-"""The ``.npz`` file of an answer: plain arrays and a JSON header, no pickles."""
+"""The ``.npz`` file of an answer, with plain arrays and a JSON header, without pickles."""
 
 import math
 import os
@@ -110,14 +110,14 @@ def read(path: str | os.PathLike[str]) -> "OptimalNoise":
 
 
 def verified(noise: "OptimalNoise") -> "OptimalNoise":
-    """Return the answer after its check; numbers that overflow fail the check."""
+    """Return the answer after its verification, in which an overflow is a failure."""
     with np.errstate(all="ignore"):
         noise.verify()
     return noise
 
 
 def rebuilt(header: dict[str, Any], arrays: dict[str, Any]) -> "OptimalNoise":
-    """Return the answer that :func:`described` wrote; it is not verified and may be forged."""
+    """Return the answer that :func:`described` wrote, without verification: it may be forged."""
     from .optimal_noise import OptimalNoise, Status
 
     _check_types(header)

@@ -1,4 +1,4 @@
-"""Covariance of tables of counts, by sums over subsets: cells of a table have equal variances."""
+"""Covariance of tables of counts in which all cells of a table have equal variances."""
 
 import math
 from collections.abc import Mapping
@@ -57,7 +57,7 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
 
     @cached_property
     def _products(self) -> ProductCovariance:
-        """The same noise as a covariance class that can answer all products of queries."""
+        """The same noise as a class that can answer all products of queries."""
         return ProductCovariance(self.domain, self.strategies, self.variances)
 
     def term_variance(self, term: Term) -> Array:
@@ -100,7 +100,7 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
 
     @cached_property
     def _sums(self) -> dict[Type, float]:
-        """The number ``variance · Π_{i∈T} (n_i − 1) n_i`` for each type of attribute set T."""
+        """The number ``variance · Π_{i∈T} (n_i − 1) n_i`` by type of T, with n_i categories."""
         # the variance of a cell of table S is their sum over T ⊆ S, over the square of S's cells
         sizes = [self.domain.sizes[members[0]] for members in self.by_type.orbits.classes]
         return {
@@ -110,7 +110,7 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
 
     @cached_property
     def _kinds(self) -> tuple[list[Subset], NDArray[np.intp]]:
-        """One table for each kind (of equal variances and sizes), and the kind of every table."""
+        """One table for each kind (equal variances and sizes), and the kind of every table."""
         subsets, attributes = self.domain.subsets, len(self.domain.sizes)
         classes = np.arange(attributes + 1)  # attributes in no class are alike to no other
         for members in self.by_type.orbits.classes:
@@ -159,7 +159,7 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
         return result
 
     def _lift(self, T: Subset, values: Array, S: Subset, weight: float) -> Array:
-        """Return ``weight`` times values on table T, spread evenly over S; zero unless T ⊆ S."""
+        """Return ``weight`` times values of table T, spread evenly over S; zero unless T ⊆ S."""
         if not set(T) <= set(S):
             return np.zeros((self.domain.cells(S), values.shape[1]))
         lifted = extended(values, T, S, self.domain.sizes) * (

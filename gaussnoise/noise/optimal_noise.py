@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Status(enum.Enum):
-    """The status at the end of a solve; its value says what to try next.
+    """The reason why a solve ended; its value says what to try next.
 
     >>> print(gn.optimal_noise(gn.LpBall(2, 2)).status)
     Status.SOLVED
@@ -134,10 +134,7 @@ class OptimalNoise:
         return gap_between(self.gamma_lower, self.gamma)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for pickling, where a center of zeros is replaced by its shape.
-
-        Such a center may stand for billions of cells.
-        """
+        """Return the state for pickling, where a center of zeros is replaced by its shape."""
         bare = not any(self.center.strides) and not self.center.flat[0]
         return self.__dict__ | ({"center": self.center.shape} if bare else {})
 
@@ -157,7 +154,7 @@ class OptimalNoise:
         )
 
     def verify(self) -> Verification:
-        """Recompute both bounds from the domain and stored numbers, in another way than the solver.
+        """Recompute both bounds from the domain and stored numbers, not by the solver's methods.
 
         Small finite sets: rational arithmetic. Larger ones: for the upper bound, QR with residuals
         in extended precision; for the lower one, an inner product with a matrix whose norm is

@@ -1,4 +1,4 @@
-"""A covariance that the caller supplies, and its comparison with the best one for a set."""
+"""A covariance that the caller supplies, as noise for a set."""
 
 import warnings
 from dataclasses import replace
@@ -98,7 +98,7 @@ def own_noise(
     neighbors: Any,
     tol: float,
 ) -> OptimalNoise:
-    """Return the noise of the least multiple of ``covariance`` that covers the set, as an answer.
+    """Return the answer with the least multiple of ``covariance`` that covers the set.
 
     The lower bound of the answer holds for all noise that covers the set.
     """
@@ -134,7 +134,7 @@ def own_noise(
 def _longest(
     factor: Array, domain: AbstractDomain, relation: Relation
 ) -> tuple[float, float, Array]:
-    """Return (bound on lengths of whitened changes, unit, how far changes leave the range)."""
+    """Return a bound on whitened changes, their unit, and how far changes leave the range."""
     # the rest: how far the covered changes go beyond the factor's range, in the same unit
     if (listed := domain._listed()) is not None:
         target = covered(listed, Problem(listed, 2.0, relation))

@@ -82,7 +82,7 @@ def participation_noise(
 
 
 def _with_lower_end(noise: OptimalNoise, lower: OptimalNoise, tol: float) -> OptimalNoise:
-    """Return ``noise`` with the lower bound of another answer to the same problem."""
+    """Return ``noise`` with the lower bound of ``lower``, another answer to the same problem."""
     if noise is lower:
         return noise
     return replace(
@@ -99,9 +99,9 @@ def _with_lower_end(noise: OptimalNoise, lower: OptimalNoise, tol: float) -> Opt
 def with_chain(
     noise: OptimalNoise, banded: OptimalNoise, domain: AbstractParticipations, tol: float
 ) -> OptimalNoise:
-    """Return ``noise``, rescaled for numbers in [0, 1], with the lower bound of ``banded``.
+    """Return ``noise`` for numbers in [0, 1], with the lower bound of ``banded``.
 
-    Both are answers to one problem. A Markov chain proves that bound.
+    Both are answers to one problem. A Markov chain proves the lower bound.
     """
     size = power_of_two(np.abs(domain.matrix).max())
     method = f"{noise.method}; lower end: {banded.method}"
@@ -116,8 +116,8 @@ def apart_noise(
 
     A strategy is a lower triangular matrix C: the values C x of a stream x get independent noise.
     It is banded if it has few diagonals. If the gap exceeds ``tol``, it is improved by steps that
-    also measure a weighted total of all ticks and, if ticks are few, by steps that give up its
-    band; the best of these strategies is kept.
+    also measure a weighted total of all ticks and, if ticks are few, by steps beyond its band. The
+    best of these strategies is kept.
     """
     n, k, A = domain.dim, who.most, domain.matrix
     unit = A / power_of_two(np.abs(A).max())
@@ -179,7 +179,7 @@ def _covered(
 def _searched(
     problem: Problem, domain: VectorParticipations, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return the noise for listed sets of ticks, or for too many sets by column generation."""
+    """Return the noise by listed sets of ticks, or by column generation if there are too many."""
     who, A, p = domain.who, domain.matrix, problem.p
     size = power_of_two(np.abs(A).max())
     sets, Z, optimum, note = _solved_sets(A / size, who, p, _SHARE * tol, watch.scaled(size))
@@ -191,7 +191,7 @@ def _searched(
 def _solved_sets(
     A: Array, who: AbstractPatterns, p: float, tol: float, report: Report
 ) -> tuple[Indices, Array, Separated | Overlapping | Exchanged, str]:
-    """Return sets of ticks, their correlations, the solver's result, and the name of the solver."""
+    """Return sets of ticks, their correlations, the solver's result, and the solver's name."""
     sets = who.maximal() if who.lists_few or who.are_disjoint else covering_sets(A, who, p)
     few = who.lists_few and affordable(len(A), len(sets), who.most)
     optimum: Separated | Overlapping | Exchanged
@@ -217,7 +217,7 @@ def _solved_sets(
 
 
 def _correlations(second_moment: Array, sets: Indices, weights: Array) -> Array:
-    """Return correlation matrices Z_π of sets π of ticks, (P, k, k), with ``Σ p_π Z_π`` near Λ."""
+    """Return correlations for ``sets``, (P, k, k), with a weighted sum near ``second_moment``."""
     # the certificate is valid even if the sum differs from Λ, the second moment: each Z_π has unit
     # diagonal and is positive semidefinite, so that one person's vectors may be so correlated
     n = len(second_moment)

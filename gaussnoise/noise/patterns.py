@@ -33,7 +33,7 @@ def participations(
             same n ticks.
 
     Returns:
-        A domain in R^n, with a_i the columns of A, over all sets π of ticks in the pattern. For
+        A domain in R^n. Let a_i be the columns of A, and π any set of ticks in the pattern. For
         ``kind="counts"`` it is ±{Σ_{i∈π} s_i a_i : 0 <= s_i <= 1}; for ``kind="vectors"``, one
         coordinate of {Σ_{i∈π} a_i ⊗ u_i : ‖u_i‖₂ <= 1}.
 

@@ -1,4 +1,4 @@
-"""The plot of the set that noise covers, in its ellipsoid, with the points that prove its bound."""
+"""The plot of a set in the ellipsoid of its noise, with the points that prove the bound."""
 
 from typing import TYPE_CHECKING
 
@@ -22,11 +22,11 @@ _SET = "0.86"
 
 
 def plot_noise(noise: "OptimalNoise", axes: tuple[int, int] = (0, 1)) -> "Figure":
-    """Draw the set that the noise covers, in the optimal ellipsoid, with the certificate's points.
+    """Draw the set that the noise covers, the optimal ellipsoid, and the certificate's points.
 
     The picture also has the least ball around the same center that covers the set: the shape of
-    spherical noise. In more than two dimensions, all is projected on two coordinates; projections
-    of sets that touch need not touch. In one dimension, intervals are drawn.
+    spherical noise. In more than two dimensions, all is projected on two coordinates: sets that
+    touch may then seem apart. In one dimension, intervals are drawn.
 
     Args:
         noise: the answer to draw.

@@ -175,7 +175,7 @@ def _design(
 
 
 def _are_few(points: Array, rank: int) -> bool:
-    """Return whether there are so few points that one solve takes all their pairs."""
+    """Return whether points are so few that all their pairs are solved at once."""
     count = len(points)
     numbers = count * (count - 1) // 2 * points.shape[1]
     return count <= _AT_ONCE * rank and numbers <= _MOST_AT_ONCE
@@ -209,7 +209,7 @@ def _generated(
 
 
 def _product(problem: Problem, parts: tuple[Array, Array], tol: float) -> Design:
-    """Return the Kronecker product of the designs for both parts, which covers all ``b ⊗ c``."""
+    """Return the Kronecker product of both parts' designs, which covers the parts' product."""
     share = math.expm1(math.log1p(tol) / 2)
     one, other = (
         _design(problem, part.T, np.arange(part.shape[1])[:, None], share, "auto", _silent)[0]
@@ -239,7 +239,7 @@ def _silent(steps: int, lower: float, upper: float) -> None:
 def _symmetric(
     problem: Problem, points: Array, rows: Rows | None, rank: int
 ) -> tuple[Design, Rows] | None:
-    """Return the uniform measure's design and its rows, or None if that measure is not optimal."""
+    """Return the design of the uniform measure and its rows; None if it is not optimal."""
     # of differences, only those of the vertices of a simplex are tried
     if rows is None:
         if len(points) != rank + 1 or len(points) ** 2 * points.shape[1] > _LARGEST_SIMPLEX:
@@ -251,7 +251,7 @@ def _symmetric(
 
 
 def _reference(problem: Problem, points: Array, tol: float, method: str, report: Report) -> Design:
-    """Return the design by one of the slow methods that are independent of the usual solver."""
+    """Return the design by a slow reference method, independent of the usual solver."""
     from ..solvers.reference.ellipsoid import ellipsoid
     from ..solvers.reference.sdp import sdp
 

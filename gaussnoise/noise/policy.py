@@ -1,4 +1,4 @@
-"""Policy graphs: their edges join the values of a record that must be indistinguishable."""
+"""Policy graphs: an edge joins two values of a record that must be indistinguishable."""
 
 import warnings
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ Integers = NDArray[np.intp]
 @final
 @dataclass(frozen=True, eq=False)
 class PolicyGraph:
-    """The relation of data sets that differ in one record, whose two values are joined by an edge.
+    """The relation of data sets that differ in one record, with an edge between its two values.
 
-    This is Blowfish privacy. Values at graph distance k are protected at k²ρ, and values in
-    different components not at all: the number of records in each component is published exactly.
+    This is Blowfish privacy. Values at graph distance k are protected at k²ρ. Values in different
+    components are not protected: the number of records in each component is published exactly.
     Unlike a networkx graph, such an object is not refused if it has several components.
 
     Attributes:

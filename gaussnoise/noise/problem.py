@@ -16,9 +16,9 @@ Relation = Literal["replace", "add-remove"] | PolicyGraph | ReplaceWithin | AddI
 @final
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The search for noise of least error ``‖sd(M)‖_p`` that protects a change of one record.
+    """The problem of finding noise of least error ``‖sd(M)‖_p`` that protects one record.
 
-    It is over covariances M that cover the changes of the answer; sd(M) are standard deviations.
+    Its covariance M must cover the changes of the answer; sd(M) are its standard deviations.
 
     Attributes:
         domain: the set K.

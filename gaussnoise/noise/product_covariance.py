@@ -27,7 +27,7 @@ from .table_covariance import TableCovariance, variances_of
 @final
 @dataclass(frozen=True, eq=False)
 class ProductCovariance(TableCovariance, PickledByArguments):
-    """A covariance that is a sum over attribute sets T of Kronecker products, for any strategies.
+    """A covariance for any strategies: a sum of Kronecker products over attribute sets T.
 
     Attributes:
         domain: the tables; each coordinate is one query.
@@ -156,7 +156,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return result
 
     def _lift(self, i: int, base: AbstractBase, measured: bool) -> Array:
-        """Return the matrix from noise on attribute i's contrasts, or on its total, to answers."""
+        """Return the matrix that maps noise on i's contrasts, or on its total, to answers."""
         strategy = self.strategies[i]
         lifted = base.answer(strategy.root if measured else strategy.profile[:, None])
         # a query that is constant over categories does not depend on contrasts: replace rounding
@@ -168,7 +168,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return {}
 
     def _parts(self, i: int, base: AbstractBase) -> tuple[Array, Array]:
-        """Return the variances of ``base``'s queries from noise on contrasts and on totals."""
+        """Return the variances of ``base``'s queries from noise on contrasts, and on totals."""
         key = (id(self.strategies[i]), base, True)
         if key not in self._memory:
             if base.is_identity and isinstance(self.strategies[i], IdentityStrategy):
@@ -181,7 +181,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return self._memory[key]
 
     def _traces(self, i: int, base: AbstractBase) -> tuple[float, float]:
-        """Return the sums over the queries of both variances of :meth:`_parts`."""
+        """Return the sums over queries of the two variances that :meth:`_parts` returns."""
         key = (id(self.strategies[i]), base, False)
         if key not in self._memory:
             strategy = self.strategies[i]

@@ -1,4 +1,4 @@
-"""The relation of one added or removed row whose budget grows with its numbers, without a limit."""
+"""The relation in which a row is added or removed, and its budget grows with its numbers."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,10 +13,10 @@ from ..errors import ParameterError
 @final
 @dataclass(frozen=True)
 class AddInProportion:
-    """The relation of data sets that differ in one row, whose budget grows with its numbers.
+    """The relation of data sets that differ in one row, with a budget that grows with its numbers.
 
-    A row with the numbers u_j, in units of the length of the interval in which queries treat number
-    j, may cost ``ρ (1 + Σ_j (u_j/t_j)²)``. If the row changes the answers by φ, noise of covariance
+    A row has numbers u_j, in units of the length of the interval in which queries treat number j.
+    It may cost ``ρ (1 + Σ_j (u_j/t_j)²)``. If the row changes the answers by φ, noise of covariance
     M at unit sensitivity must satisfy ``φ' M⁺ φ <= 1 + Σ_j (u_j/t_j)²``, for all u_j >= 0.
 
     Attributes:

@@ -97,9 +97,9 @@ class Covered:
 
 
 def covered(domain: FiniteSet, problem: Problem, *, listed: bool = False) -> Covered:
-    """Return the set that noise must cover: differences of neighbours; for γ_p(K), K minus a point.
+    """Return the set that noise must cover: differences of neighbours, or K minus a point.
 
-    Differences of many points are not computed unless they must be ``listed``; then
+    It is K minus a point for γ_p(K). Many differences are computed only if ``listed``; then
     DomainTooLargeError is raised if they do not fit in memory.
     """
     points = domain.points
@@ -123,7 +123,7 @@ def covered(domain: FiniteSet, problem: Problem, *, listed: bool = False) -> Cov
 
 
 def _distinct(points: Array, rows: Rows) -> Covered:
-    """Return the nonzero members at ``rows``, one of each pair ±x; a zero if there are none."""
+    """Return the nonzero points or differences at ``rows``, one of each pair ±x, or zero."""
     values = members(points, rows) + 0.0
     # choose the sign that makes the first nonzero coordinate positive
     leading = np.take_along_axis(values, (values != 0).argmax(axis=1)[:, None], axis=1)

@@ -1,4 +1,4 @@
-"""The contents of an answer's plot: all sets and points, projected on one or two coordinates."""
+"""The contents of an answer's plot: sets and points in one or two coordinates."""
 
 import math
 from collections.abc import Mapping
@@ -133,7 +133,7 @@ def coordinates(noise: "OptimalNoise", axes: tuple[int, int]) -> list[int]:
 
 
 def _projected_set(noise: "OptimalNoise", shown: list[int], circle: Array) -> tuple[Array, Array]:
-    """Return the covered set's farthest points by direction, projected; all points if few."""
+    """Return the covered set's farthest points by direction, and all its points if they are few."""
     domain, relation = noise.domain, noise.neighbors
     if isinstance(relation, ReplaceWithin):
         raise ParameterError("plot: no picture where some attributes of the records are public")
@@ -185,7 +185,7 @@ def _points(domain: AbstractDomain) -> Array:
 
 
 def marginal_points(domain: Marginals, shown: list[int]) -> Array:
-    """Return the projections of all records on one or two cells of marginals, each once."""
+    """Return the distinct projections of all records on one or two cells of marginals."""
     cells = [cell_of(domain, i) for i in shown]
     weights = [domain.weights[domain.subsets.index(S)] for S, _ in cells]
     codes = [dict(zip(S, cell, strict=True)) for S, cell in cells]
@@ -205,7 +205,7 @@ def marginal_points(domain: Marginals, shown: list[int]) -> Array:
 
 
 def _lift(theta: Array, shown: list[int], dim: int) -> Array:
-    """Return a direction in the plot as a direction in R^dim, zero in coordinates not shown."""
+    """Return a direction of the plot as a direction in R^dim, with zeros for hidden coordinates."""
     lifted = np.zeros(dim)
     lifted[shown] = theta
     return lifted
@@ -226,7 +226,7 @@ def _few(points: Array) -> Array:
 
 
 def _root(noise: "OptimalNoise", shown: list[int]) -> Array:
-    """Return a matrix F with F F' = M, the covariance of the coordinates shown."""
+    """Return a matrix F with F F' = the covariance of the coordinates shown."""
     # no standard deviation is squared, so that nothing over- or underflows
     deviations = noise.covariance.standard_deviation()[shown]
     if len(shown) == 1:

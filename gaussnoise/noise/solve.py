@@ -179,9 +179,9 @@ def gamma(
 
 
 def noise_of(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
-    """Return optimal noise; for products there is no warning about the gap, which callers show.
+    """Return optimal noise, without a warning about the gap of products, which callers show.
 
-    The last 16 problems of small tables are kept with their answers, since loading a folder, trying
+    The answers to the last 16 problems of small tables are stored: loading a folder, trying
     a release again and comparing budgets solve the same problem again.
     """
     if not isinstance(domain, Marginals | Products):
@@ -200,7 +200,7 @@ def noise_of(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) 
 @final
 @dataclass(frozen=True)
 class _Tables:
-    """A key for stored answers: tables are equal if they agree in all that noise depends on."""
+    """A key for stored answers: tables are equal if the best noise for both is the same."""
 
     content: tuple[object, ...]
     domain: AbstractTables = field(compare=False)
@@ -335,7 +335,7 @@ def check_problem(function: str, domain: AbstractDomain, p: float, tol: float, m
 
 
 def _listed(function: str, domain: AbstractDomain, method: str) -> FiniteSet | None:
-    """Return the points whose convex hull is the domain, or None if oracles are to solve it."""
+    """Return points whose convex hull is the domain, or None if oracles are used instead."""
     if method == "oracle":
         return None
     listed = domain._listed()

@@ -1,4 +1,4 @@
-"""Covariance of the answers to a workload over time, stored as the weights that define it."""
+"""Covariance of the answers to a workload over time, stored as weights."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -52,9 +52,9 @@ class StreamCovariance(AbstractCovariance):
     def standard_deviation(self) -> Array:
         """Return upper bounds on the standard deviations of the answers, shape (n,).
 
-        Let A be the workload matrix. If A⁻¹ has one subdiagonal, they exceed the exact ones by at
-        most a relative 1e-9 for a million ticks; if it has several, by a proven bound on the
-        rounding.
+        Let A be the workload matrix. If A⁻¹ has one subdiagonal, bounds exceed the exact values by
+        at most a relative 1e-9 for a million ticks; if it has several, by at most a proven bound on
+        the rounding.
         """
         return self.scale * np.sqrt(self.evaluation.variances)
 
@@ -69,7 +69,7 @@ class StreamCovariance(AbstractCovariance):
         return self._multiply(np.eye(self.dim))
 
     def _multiply(self, x: Array) -> Array:
-        """Return M @ x as a sum of rational terms; each term solves a banded linear system."""
+        """Return M @ x as a sum of terms, each the solution of a banded linear system."""
         root = self.evaluation.root
         precision = _precision_bands(self.workload.bands, self.weights)
         for m in range(1, len(precision)):  # LAPACK stores bands by columns
@@ -98,7 +98,7 @@ class StreamCovariance(AbstractCovariance):
 
 
 def _precision_bands(bands: Array, weights: Array) -> Array:
-    """Return the bands of the matrix ``A⁻ᵀ Λ⁻¹ A⁻¹``, (b + 1, n), with Λ = diag ``weights``."""
+    """Return the bands of ``Bᵀ diag(weights)⁻¹ B``, (b + 1, n), for the B with these bands."""
     b, n = len(bands) - 1, bands.shape[1]
     # entry (t, t − m) is in row m, column t; it is zero where t < m
     precision = np.zeros((b + 1, n))

@@ -1,4 +1,4 @@
-"""Noise for workloads over time: weights for many ticks, matrices for few."""
+"""Noise for workloads over time, as weights for many ticks and as matrices for few ticks."""
 
 import math
 from dataclasses import replace
@@ -28,7 +28,7 @@ _WRITTEN_OUT = 1024  # most ticks for which the covariance is stored as a matrix
 
 
 def linear_workload(problem: Problem) -> StreamWorkload | None:
-    """Return the problem's workload over time; None if the linear-time method cannot solve it."""
+    """Return the problem's workload over time, or None if the linear-time method does not apply."""
     domain = problem.domain
     if not isinstance(domain, StreamWorkload) or problem.protected != "add-remove":
         return None
@@ -40,14 +40,14 @@ def linear_workload(problem: Problem) -> StreamWorkload | None:
 
 
 def is_written_out(workload: StreamWorkload) -> bool:
-    """Return whether the covariance is stored as a matrix, and checked as for listed points."""
+    """Return whether the covariance is stored as a matrix and checked as for listed points."""
     return workload.ticks <= _WRITTEN_OUT
 
 
 def stream_design(workload: StreamWorkload, p: float, tol: float, watch: Watch) -> Design | None:
     """Return the optimal covariance of a workload over time as a matrix, with dual weights.
 
-    None if A⁻¹ has several subdiagonals and matrices are likely to be as fast.
+    Return None if A⁻¹ has several subdiagonals and a solver with matrices is likely as fast.
     """
     has_one = len(workload.bands) == 2
     optimum = stream_optimum(
@@ -79,7 +79,7 @@ def stream_design(workload: StreamWorkload, p: float, tol: float, watch: Watch) 
 def stream_noise(
     problem: Problem, workload: StreamWorkload, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return the optimal noise of a workload over time, its covariance stored as weights."""
+    """Return the optimal noise of a workload over time, with a covariance stored as weights."""
     p = problem.p
     optimum = stream_optimum(workload.bands, p, tol=_SHARE * tol, report=watch.scaled(1.0))
     weights, w = (
@@ -109,7 +109,7 @@ def stream_noise(
 
 
 def _into_dual_ball(w: Array, p: float) -> Array:
-    """Return w scaled to a norm of order p/(p − 2) of at most one, despite rounding."""
+    """Return w, scaled to a norm of order p/(p − 2) that is at most one despite rounding."""
     return w if p == 2 else w / dual_ball_norm(w, p) * (1 - ROUNDING_MARGIN)
 
 

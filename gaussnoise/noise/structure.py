@@ -13,7 +13,7 @@ from domains.floats import Array
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A matrix that is not factored further, with the group over which it is circulant, if any.
+    """A matrix that is not factored further, and the group, if any, over which it is circulant.
 
     The group is the product of cyclic groups of the ``orders``, which are empty without a group.
     Then ``matrix[g, h] = f(g − sign·h)`` for elements g, h and a function f.
@@ -25,7 +25,7 @@ class Piece:
 
 
 def pieces(A: Array) -> list[Piece]:
-    """Return Kronecker factors of A, which are not factored further.
+    """Return the Kronecker factors of A that are not factored further.
 
     Each is circulant over a group, or has no Kronecker factors that :func:`halves` finds.
     """
@@ -42,7 +42,7 @@ def runs(orders: tuple[int, ...]) -> list[tuple[int, int]]:
 
 
 def table(orders: tuple[int, ...], sign: int) -> NDArray[np.intp]:
-    """Return the index of the element ``g − sign·h``, for all group elements g (rows), h (columns).
+    """Return the index of ``g − sign·h`` for all group elements g (rows) and h (columns).
 
     The elements of the product of cyclic groups are numbered in C order.
     """
@@ -54,7 +54,7 @@ def table(orders: tuple[int, ...], sign: int) -> NDArray[np.intp]:
 
 
 def _group(A: Array) -> Piece | None:
-    """Return A as circulant over a group, ``A[g, h] = f(g − sign·h)`` exactly, or None."""
+    """Return A as a :class:`Piece` that is exactly circulant over a group, or None."""
     n, f = len(A), A[:, 0]
     if A.shape != (n, n) or n == 1 or not set(A[0]) <= set(f):
         return None
@@ -70,7 +70,7 @@ def _group(A: Array) -> Piece | None:
 
 
 def _orders(A: Array, sign: int, split: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield orders of cyclic groups, ending with ``split``, over which A may be circulant."""
+    """Yield the orders of cyclic groups, ending in ``split``, over which A may be circulant."""
     n, stride = len(A), math.prod(split)
     if stride == n:
         f = A[:, 0].reshape(split)
@@ -85,7 +85,7 @@ def _orders(A: Array, sign: int, split: tuple[int, ...]) -> Iterator[tuple[int, 
 
 
 def halves(A: Array) -> tuple[Array, Array] | None:
-    """Return the smallest B, and C, with ``A = B ⊗ C`` exactly; None if there are none.
+    """Return B and C with ``A = B ⊗ C`` exactly and the smallest B; None if there are none.
 
     Only matrices A whose entries are 0 and ±c for one c are factored.
     """

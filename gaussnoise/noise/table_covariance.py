@@ -1,4 +1,4 @@
-"""Noise of tables that are consistent with each other, and of queries on them."""
+"""Covariance of the noise of consistent tables, and of queries on them."""
 
 import abc
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from .covariance import AbstractCovariance, Stored
 
 
 class TableCovariance(AbstractCovariance):
-    """The covariance of answers from tables, never built as one matrix.
+    """The covariance of the answers from tables, which is never built as one matrix.
 
     Every attribute set T has its own independent noise ``η_T ~ N(0, variances[T] · ⊗_{i∈T} E_i)``.
     The cells of table S get ``Σ_{T ⊆ S} η_T ⊗_{i∈S∖T} v_i``; see :class:`AbstractStrategy` for the

@@ -1,4 +1,4 @@
-"""The optimal covariance of tables: marginals, and products of one-attribute queries."""
+"""The optimal covariance of marginals and of products of one-attribute queries."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
@@ -55,7 +55,7 @@ def tables_optimum(
 def marginal_optimum(
     problem: Problem, domain: Marginals, protected: Protected, tol: float, watch: Watch
 ) -> OptimalNoise:
-    """Return the best noise for marginals; only the variances of attribute sets are sought."""
+    """Return the best noise for marginals, given by the variances of attribute sets."""
     p, replaced, shifted = problem.p, protected == "replace", problem.shifted
     if shifted and domain.dim > MOST_NUMBERS:
         raise DomainTooLargeError(
@@ -133,11 +133,11 @@ def product_optimum(
 
 
 def with_short_contrasts(noise: OptimalNoise, tol: float) -> OptimalNoise:
-    """Return noise for replaced rows whose contrasts change little with one row more or less.
+    """Return noise for replaced rows with contrasts that hardly change if a row is added.
 
     The best contrasts of an attribute alone are nearly equal for all categories, and much longer
     than their differences, if its queries have few directions. For such attributes, contrasts for
-    joint tables are taken. The proof that no noise is much better stays.
+    joint tables are used. The proof that no noise is much better does not change.
     """
     proof, own, domain = noise.certificate, noise.covariance, noise.domain
     if not (
@@ -225,7 +225,7 @@ def _answer(
 
 
 def _pair_laws(first: ProductCertificate, workload: Workload) -> Iterator[ProductCertificate]:
-    """Yield ``first``, and certificates like it with other distributions of pairs of records."""
+    """Yield certificates like ``first``, each with another distribution of pairs of records."""
     if not any(isinstance(strategy, SolvedStrategy) for strategy in workload.strategies):
         yield first
         return
@@ -255,7 +255,7 @@ def _pair_laws(first: ProductCertificate, workload: Workload) -> Iterator[Produc
 
 
 def _by_type(workload: Workload, noise: Array) -> ByType:
-    """Return the variance of each type of attribute set, from ``noise`` in workload units."""
+    """Return the variance of each type of attribute set, from ``noise`` in the workload's units."""
     variances = (noise * workload.units).tolist()
     return ByType(workload.moving, dict(zip(workload.residuals, variances, strict=True)))
 

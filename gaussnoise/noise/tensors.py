@@ -1,4 +1,4 @@
-"""The closed forms for tensor powers, as answers."""
+"""Answers for tensor powers from closed forms."""
 
 import math
 
@@ -54,10 +54,8 @@ def tensor_noise(problem: Problem, tol: float) -> OptimalNoise | None:
 def axes_noise(problem: Problem, tol: float) -> OptimalNoise | None:
     """Return the optimal noise at p = ∞ for a domain c · T + v, T a tensor power of even order.
 
-    Return None for other domains.
-
-    It returns None if a record is added or removed: then another closed form, the ball of symmetric
-    tensors, is optimal.
+    Return None for other domains, and if a record is added or removed: another closed form, the
+    ball of symmetric tensors, is optimal then.
     """
     power, scale, shift = stripped(problem.domain)
     kind = problem.protected

@@ -1,4 +1,4 @@
-"""Both bounds of an answer, recomputed from its domain and stored numbers by another method."""
+"""The check of both bounds of an answer, from its domain and stored numbers."""
 
 from typing import TYPE_CHECKING
 
@@ -82,5 +82,5 @@ def verify(noise: "OptimalNoise") -> Verification:
 
 
 def _in_memory(array: Array) -> Array:
-    """Return the array, or its first entry alone if one zero in memory stands for all entries."""
+    """Return the array, or only its first entry if one zero in memory stands for all entries."""
     return array if any(array.strides) else array[:1]

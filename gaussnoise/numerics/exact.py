@@ -17,7 +17,7 @@ def is_small(factor: Array, points: Array) -> bool:
 
 
 def longest_square(factor: Array, points: Array, center: Array, weights: Array) -> Fraction:
-    """Return exactly the largest ``(x − v)' M⁺ (x − v)`` over the rows x of ``points``.
+    """Return the largest ``(x − v)' M⁺ (x − v)`` over the rows x of ``points``, exactly.
 
     Here M = L L', L is ``factor`` with independent columns, and v is ``center``. If rounding moves
     x − v out of the range of L, it is projected there, in coordinates multiplied by ``weights``.

@@ -1,4 +1,4 @@
-"""The check that points are in the ellipsoid of a *stored* factor, for solvers and ``verify``."""
+"""The check that points are in the ellipsoid of a stored factor."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +39,7 @@ class Whitened:
 
 
 def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Whitened:
-    """Return coordinates b with ``L b = x`` for each row x of ``points``, and bounds on lengths.
+    """Return coordinates b with ``L b = x`` for each row x of ``points``, and bounds on ‖b‖.
 
     L is ``factor``, shape (d, r); ``points`` has shape (N, d). The coordinates are computed by QR
     and refined once. Residuals are accumulated in ``precision``; the default is extended precision
@@ -102,8 +102,8 @@ def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Wh
 def row_weights(factor: Array) -> Array:
     """Return powers of two that make the rows of a factor about equally large, shape (d,).
 
-    QR is then accurate. Rows below 1e-8 of the largest may be nothing but rounding errors, and are
-    not scaled up further.
+    They make QR accurate. Rows below 1e-8 of the largest may be rounding errors alone, and are not
+    scaled up further.
     """
     heights = np.abs(factor).max(axis=1, initial=0.0)
     return np.exp2(-np.frexp(np.maximum(heights, 1e-8 * heights.max()))[1])

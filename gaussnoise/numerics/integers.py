@@ -1,4 +1,4 @@
-"""Exact integers, of 64 bits if all numbers fit, and their square roots as floats."""
+"""Exact integers, of 64 bits if possible, and their square roots as floats."""
 
 import math
 from fractions import Fraction

@@ -48,7 +48,7 @@ def quantile(level: float, count: int = 1) -> float:
 def confidence_interval(
     estimate: Array, sd: Array, level: float, simultaneous: bool
 ) -> ConfidenceInterval:
-    """Return the intervals ``estimate ∓ quantile · sd`` of Gaussian estimates, each at ``level``.
+    """Return the intervals ``estimate ± quantile · sd`` of Gaussian estimates, each at ``level``.
 
     If ``simultaneous``, the probability that all intervals contain their true values is at least
     ``level``.
@@ -122,9 +122,7 @@ class Contrast(NamedTuple):
 class Contrasts(NamedTuple):
     """Linear combinations of released numbers, with the exact covariance of their noise.
 
-    The shapes are (k,) and (k, k).
-
-    The covariance has shape (k, k).
+    The estimate has shape (k,), and the covariance (k, k).
 
     >>> pair = Contrasts(np.array([10.0, 40.0]), np.array([[4.0, 1.0], [1.0, 9.0]]))
     >>> pair.standard_deviation.tolist()
@@ -159,7 +157,7 @@ class Contrasts(NamedTuple):
         return confidence_interval(self.estimate, self.standard_deviation, level, simultaneous)
 
     def plot(self, names: Sequence[str] | None = None, level: float = 0.95) -> "Figure":
-        """Return a plot with a dot and an interval for every combination, not simultaneous.
+        """Return a plot with a dot and an interval for every combination.
 
         Args:
             names: one name for each combination; by default, numbers from 1.

@@ -23,7 +23,7 @@ def group_norm(sizes: Array, counts: Array, p: float) -> float:
 
 
 def row_lengths(factor: Array) -> Array:
-    """Return the row norms of a factor L: the standard deviations of noise of covariance ``L L'``.
+    """Return the row norms of a factor L: standard deviations of noise with covariance ``L L'``.
 
     Squares are summed in extended precision.
     """
@@ -36,12 +36,12 @@ def error_of(variances: Array, p: float, stretch: float = 1.0) -> float:
 
 
 def error_of_factor(factor: Array, p: float, stretch: float = 1.0) -> float:
-    """Return the error ``‖sd‖_p`` of noise of covariance ``stretch · L L'``, L of shape (d, r)."""
+    """Return the error ``‖sd‖_p`` of noise of covariance ``stretch · L L'``, L = ``factor``."""
     return error_of(np.square(factor).sum(axis=1), p, stretch)
 
 
 def dual_power(p: float) -> float:
-    """Return the exponent ``1/s* = 1 − 2/p``, which turns shares into weights of dual norm one.
+    """Return the exponent ``1/s* = 1 − 2/p`` that turns shares into weights of dual norm one.
 
     For shares ω >= 0 of sum one, the weights ``w = ω^(1/s*)`` have ``‖w‖_{s*} = 1``, where s* is
     ``p/(p − 2)``.

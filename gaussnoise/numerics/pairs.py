@@ -84,7 +84,7 @@ def all_far_pairs(points: Array, beyond: float) -> FarPairs:
 def _reaches(
     points: Array, squares: Array, known: float, beyond: float
 ) -> tuple[Array, float, list[tuple[Rows, Rows, float]]]:
-    """Return largest squared distances of rows and of pairs of blocks, and a margin of error."""
+    """Return largest squared distances, by row and by pair of blocks, and a margin of error."""
     # Single precision: errors are less than half the margin. A distance may be missing if below
     # ``beyond`` and, by more than the margin, below the largest; ``known`` is that of some pair.
     radii = np.sqrt(squares)
@@ -134,7 +134,7 @@ def _boxes(points: Array, rows: Rows) -> list[Rows]:
 
 
 def _apart(points: Array, radii: Array, blocks: list[Rows], least: float) -> tuple[Rows, Array]:
-    """Return pairs of blocks, the farthest first, and bounds >= ``least`` on squared distances."""
+    """Return pairs of blocks, the farthest first, and bounds >= ``least`` on their distances²."""
     lower = np.array([points[block].min(axis=0) for block in blocks])
     upper = np.array([points[block].max(axis=0) for block in blocks])
     outer = np.array([radii[block].max() for block in blocks])
@@ -154,12 +154,12 @@ def _apart(points: Array, radii: Array, blocks: list[Rows], least: float) -> tup
 
 
 def _most_pairs(blocks: list[Rows], dimension: int) -> int:
-    """Return the number of pairs of blocks that ``_MOST_OPERATIONS`` operations can compare."""
+    """Return how many pairs of blocks ``_MOST_OPERATIONS`` operations can compare."""
     return _MOST_OPERATIONS // (2 * max(map(len, blocks)) ** 2 * dimension)
 
 
 def _partners(points: Array, squares: Array, rows: Rows, others: Rows) -> tuple[Rows, Array]:
-    """Return for each of ``rows`` the farthest row among ``others``, and its squared distance."""
+    """Return the farthest of ``others`` for each of ``rows``, and the squared distance to it."""
     products = points[rows] @ (-2 * points[others].T)
     products += squares[others]
     best = products.argmax(axis=1)

@@ -1,4 +1,4 @@
-"""Ratios of polynomials in several variables, found by calling a function on its variables."""
+"""Ratios of polynomials in several variables, found by a call of a function on its variables."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -43,7 +43,7 @@ class Quadratic(NamedTuple):
 
 
 def _between_ratios(operation: Callable[["Rational", "Rational"], "Rational"]) -> Callable:
-    """Return an operation on a ratio of polynomials and a ratio or number."""
+    """Return an operation on two ratios that also accepts a number as the second argument."""
 
     # for an array, NotImplemented lets numpy apply it to each entry
     def of(self: "Rational", other: object) -> Any:
@@ -58,7 +58,7 @@ def _between_ratios(operation: Callable[["Rational", "Rational"], "Rational"]) -
 class Rational:
     """A ratio of two polynomials; sums, products, quotients and integer powers are ratios again.
 
-    The denominator is kept as a power of a polynomial, so that ratios with the same
+    The denominator is stored as a power of a polynomial, so that ratios with the same
     denominator add up without products of denominators.
     """
 
@@ -161,7 +161,7 @@ def quadratic(terms: Terms, count: int) -> Quadratic | None:
 
 
 def unbiased(terms: Terms, x: Array, covariance: Array) -> Any:
-    """Return the unbiased estimate of a polynomial at a Gaussian's mean, from the observed value x.
+    """Return the unbiased estimate of a polynomial at a Gaussian's mean, from its observed value x.
 
     A product of variables becomes a Hermite polynomial in several variables.
 
@@ -185,7 +185,7 @@ def unbiased(terms: Terms, x: Array, covariance: Array) -> Any:
 
 
 def _rational(value: object) -> Rational:
-    """Return a finite number or a ratio as a ratio, or raise NotAlgebraicError."""
+    """Return a finite number or a ratio as a ratio; raise NotAlgebraicError for other values."""
     if isinstance(value, Rational):
         return value
     if isinstance(value, int | float | np.integer | np.floating) and np.isfinite(value):

@@ -1,4 +1,4 @@
-"""Extended precision, for computations where it takes almost no time."""
+"""Extended precision for computations in which it takes almost no time."""
 
 import numpy as np
 

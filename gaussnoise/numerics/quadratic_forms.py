@@ -25,7 +25,7 @@ _NEAR_MEAN = 1e-4  # in standard deviations: nearer to the mean, the saddle poin
 class Curved(NamedTuple):
     """Eigenvalues and eigenvectors of the square part of a quadratic function, in new coordinates.
 
-    Its variable is x = root·m. In the new coordinates m, noise is independent.
+    The function's variable is x = root·m. In the new coordinates m, noise is independent.
     """
 
     eigenvalues: Array
@@ -44,8 +44,8 @@ class Curved(NamedTuple):
 class Law:
     """A quadratic function of a Gaussian's mean, in coordinates without mixed terms.
 
-    The function is ``Σ_j λ_j m_j² + β_j m_j + constant``. m is the mean of a Gaussian with unit
-    covariance, which was observed at ``u``. λ are ``eigenvalues``, β ``slopes``.
+    The function is ``Σ_j λ_j m_j² + β_j m_j + constant``, where λ are ``eigenvalues`` and β
+    ``slopes``. m is the mean of a Gaussian with unit covariance, which was observed at ``u``.
     """
 
     eigenvalues: Array
@@ -71,7 +71,7 @@ class Law:
 
     @cached_property
     def variance(self) -> float:
-        """The unbiased estimate of the variance of :attr:`estimate`, but at least its least value.
+        """The unbiased estimate of the variance of :attr:`estimate`, raised to its least value.
 
         The variance is least if the derivatives of the function at the mean are zero.
         """
@@ -95,7 +95,7 @@ class Law:
         return signs[0] * turn <= 0
 
     def tail(self) -> float:
-        """Return the probability that a new estimate is at most the observed one if the value is 0.
+        """Return the chance that a new estimate is at most the observed one, if the value is 0.
 
         The probability depends on m. As m is unknown, it is replaced by the nearest m at which the
         estimate would be 0, with unbiased squares of slopes.
@@ -109,11 +109,11 @@ class Law:
         return float((self.eigenvalues * m * m + self.slopes * m).sum()) + self.constant
 
     def _squared_slopes(self, m: Array) -> Array:
-        """Return unbiased estimates of the squared derivatives at the mean, observed at m."""
+        """Return unbiased estimates of the squared derivatives at the mean, if m was observed."""
         return (2 * self.eigenvalues * m + self.slopes) ** 2 - 4 * self.eigenvalues**2
 
     def _nearest(self, value: float) -> Array:
-        """Return the nearest point to the observed one at which the function has this value."""
+        """Return the nearest point to the observed one where the function has the given value."""
 
         def at(t: float) -> Array:
             return (self.u - t * self.slopes / 2) / (1 + t * self.eigenvalues)
@@ -146,9 +146,9 @@ def quadratic_near(f: Callable[[Array], Array], root: Array) -> tuple[Quadratic,
 
     The bound is on the differences between the two functions.
 
-    Its coefficients are differences of f at unit vectors, at their negatives, and at sums of two.
-    It is compared with f at two units along the steepest direction, and at points that are spread
-    like a Gaussian of unit covariance.
+    Coefficients are differences of f at unit vectors, at their negatives, and at sums of two. The
+    function is compared with f at two units along the steepest direction, and at points that are
+    spread like a Gaussian of unit covariance.
 
     Args:
         f: maps m columns, shape (k, m), to m values, shape (m,).
@@ -179,13 +179,13 @@ def quadratic_near(f: Callable[[Array], Array], root: Array) -> tuple[Quadratic,
 
 
 def _poles(eigenvalues: Array) -> tuple[float, float]:
-    """Return the ends of the interval around zero of all t with ``1 − λ t > 0`` for every λ."""
+    """Return the ends of the interval of all t with ``1 − λ t > 0`` for every eigenvalue λ."""
     least, most = eigenvalues.min(initial=0.0), eigenvalues.max(initial=0.0)
     return 1 / least if least < 0 else -math.inf, 1 / most if most > 0 else math.inf
 
 
 def _root(f: Callable[[float], float], side: float, limit: float, step: float) -> float:
-    """Return the zero of a monotone f on one side of 0, or the farthest t that was tried."""
+    """Return the zero of a monotone f on one side of 0, or the farthest tried t."""
     start, far = f(0.0), min(limit / 2, step)
     for _ in range(_DOUBLINGS):
         if f(side * far) * start <= 0:
@@ -197,7 +197,7 @@ def _root(f: Callable[[float], float], side: float, limit: float, step: float) -
 
 
 def _cdf(eigenvalues: Array, squared_slopes: Array, x: float) -> float:
-    """Return P(``Σ_j λ_j (z_j² − 1) + b_j z_j <= x``) for independent standard Gaussians z_j."""
+    """Return P(``Σ λ (z² − 1) + b z <= x``), normal z, eigenvalues λ, squared slopes b²."""
 
     def cumulants(s: float) -> tuple[float, float, float]:
         """Return the cumulant generating function and its first two derivatives."""
@@ -253,7 +253,7 @@ class QuadraticRatio:
         return Law.of(function, self.y, *self._standard, curved)
 
     def _less(self, r: float) -> Law:
-        """Return the function "numerator minus r times denominator", without mixed terms."""
+        """Return the numerator minus r times the denominator as a :class:`Law`."""
         own = None if self.bottom.square.any() else self._of_top  # independent of r
         return self._law(self.top.less(r, self.bottom), own)
 
@@ -278,8 +278,9 @@ class QuadraticRatio:
         return math.sqrt(law.variance) / abs(bottom)
 
     def at_most(self, r: float) -> float:
-        """Return the probability that a new estimate is at most the observed one, if the ratio is
-        r. Return NaN if the ratio cannot be r.
+        """Return the chance that a new estimate is at most the observed one, if the ratio is r.
+
+        Return NaN if the ratio cannot be r.
         """
         law = self._less(r)
         if not law.has_zero:
@@ -295,7 +296,7 @@ class QuadraticRatio:
         return alpha < (1 - tail if self._parts[1] > 0 else tail)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Return the ends of a confidence interval: of all r that neither of two tests rejects.
+        """Return the ends of a confidence interval, of all r that neither of two tests rejects.
 
         The tests are one-sided, each at level (1 − ``level``)/2. Ends may be infinite.
         """
@@ -337,7 +338,7 @@ class QuadraticRatio:
 
 
 def _boundary(accepted: Callable[[float], bool], inside: float, outside: float) -> float:
-    """Return the accepted number nearest to ``outside`` by bisection, starting at ``inside``."""
+    """Return, by bisection from ``inside``, the accepted number that is nearest to ``outside``."""
     digits = _DIGITS * abs(outside - inside)
     while abs(outside - inside) > digits:
         middle = (inside + outside) / 2

@@ -1,4 +1,4 @@
-"""Rounding to the safe side: rationals as floats, and margins for sums."""
+"""Rationals rounded up or down to floats, and margins for the rounding of sums."""
 
 import math
 from fractions import Fraction

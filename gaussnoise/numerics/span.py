@@ -1,4 +1,4 @@
-"""The linear span of points, up to their rounding."""
+"""The linear span of points, up to rounding."""
 
 import math
 
@@ -11,7 +11,7 @@ from domains.floats import EPS, Array
 def span(points: Array) -> Array | None:
     """Return orthonormal columns, shape (d, r), that span the rows of ``points``, up to rounding.
 
-    Return None if they span all of R^d. The largest entries of ``points`` are about one.
+    Return None if the rows span all of R^d. The largest entries of ``points`` are about one.
     """
     # in directions of smaller size, there are only rounding errors
     noise = 4 * EPS * math.sqrt(max(points.shape))

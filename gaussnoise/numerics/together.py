@@ -1,4 +1,4 @@
-"""The values of a function at many points at once, if it uses only common arithmetic."""
+"""The values of a function at many points, in one call if it uses only common arithmetic."""
 
 import operator
 from collections.abc import Callable
@@ -12,7 +12,7 @@ _CLOSE = 1e-9  # relative tolerance: sums may be computed in another order
 
 
 def _entrywise(operation: Callable[[Any, Any], Any], *, swapped: bool = False) -> Callable:
-    """Return a method for ``operation`` on two variables, or a variable and a number."""
+    """Return a method that applies ``operation`` to a variable and a variable or number."""
 
     def of(self: "_Values", other: object) -> Any:
         if not isinstance(other, _Values | int | float | np.integer | np.floating):
@@ -29,7 +29,7 @@ def _of_one(operation: Callable[[Any], Any]) -> Callable[["_Values"], "_Values"]
 
 
 class _Values:
-    """The values of one variable at all points; numpy calls these methods for object arrays."""
+    """The values of one variable at all points, with methods that numpy calls for object arrays."""
 
     __slots__ = ("own",)
 
@@ -51,8 +51,7 @@ def at_all(f: Callable[[Array], Any], places: Array, number: Callable[[Any], flo
 
     A function that uses only arithmetic, powers, exponentials, logarithms and roots is called once
     for all columns. All other functions, such as those with an ``if``, are called once for each
-    column. So is a function whose values, found in one call, are wrong at the first or the last
-    column.
+    column. So is a function if one call returns a wrong value for the first or the last column.
 
     Args:
         f: maps an array of shape (k,) to one number.

@@ -1,1 +1,1 @@
-"""Solvers: for a set that an ellipsoid must cover, the best covariance, and a measure as proof."""
+"""Solvers that find the best covariance for a set, and a measure as proof."""

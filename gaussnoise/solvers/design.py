@@ -49,12 +49,12 @@ class Design:
     def closed(
         cls, weights: Array, w: Array, factor: Array, note: str, center: Array | None = None
     ) -> Self:
-        """Return a design from a closed form: no gap and no steps; its center is 0 by default."""
+        """Return a design from a closed form, without gap or steps; by default, its center is 0."""
         center = np.zeros(len(factor)) if center is None else center
         return cls(weights, w, factor, center, 0.0, 0, note)
 
     def on_all(self, live: NDArray[np.bool_], p: float) -> Self:
-        """Extend this design to all coordinates; it has only those for which ``live`` is True.
+        """Return this design of the coordinates ``live`` as a design of all coordinates.
 
         The factor and center are zero on the other coordinates.
         """

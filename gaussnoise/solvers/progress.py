@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Progress:
-    """The number of steps so far, and the certified lower and upper bound on the error γ.
+    """The number of steps so far, and certified bounds on the error γ.
 
     Attributes:
         steps: iterations spent.
         lower: lower bound on γ, the least error that any noise can have.
-        upper: upper bound on γ: the error of the noise that a solve stopped now would return.
+        upper: upper bound on γ: the error of the noise that is returned if the solve stops now.
 
     >>> brackets = []
     >>> noise = gn.optimal_noise(gn.FiniteSet(np.eye(3)), progress=brackets.append)
@@ -46,7 +46,7 @@ Watcher = Callable[[Progress], object]
 
 @dataclass(frozen=True)
 class Watch:
-    """The receiver of a solver's reports: it lists them, and passes each one to ``show``."""
+    """The receiver of a solver's reports, which lists them and passes each one to ``show``."""
 
     show: Watcher | None
     trace: list[Progress] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Watch:
     def scaled(self, size: float) -> Callable[[int, float, float], None]:
         """Return a function report(steps, lower, upper) that multiplies bounds by ``size``.
 
-        It is for a solver that works on points divided by ``size``.
+        The solver works on points divided by ``size``.
         """
 
         def report(steps: int, lower: float, upper: float) -> None:
@@ -77,7 +77,7 @@ _told = ContextVar("told", default=False)
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Draw no progress bar by default within this block: its caller decides about reports."""
+    """Draw no progress bar within this block, unless the caller asks for one."""
     before = _told.set(True)
     try:
         yield
@@ -101,13 +101,13 @@ def drawn_late(bar: "Bar") -> Iterator[None]:
 
 @contextmanager
 def _drawn(bar: "Bar", asked: bool) -> Iterator[None]:
-    """Draw the bar during the block: at once if the user asked for it, else after two seconds."""
+    """Draw the bar during the block: at once if ``asked``, otherwise after two seconds."""
     with told(), bar if asked else drawn_late(bar):
         yield
 
 
 def _is_silent(progress: object) -> bool:
-    """Return whether to draw nothing: on request, inside another report, or without a terminal."""
+    """Return whether to draw nothing: if unwanted, inside another report, or without a terminal."""
     if progress is not None:
         return progress is False
     return _told.get() or sys.stderr is None or not sys.stderr.isatty()

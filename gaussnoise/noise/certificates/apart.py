@@ -30,7 +30,7 @@ class Block(NamedTuple):
 
     Attributes:
         number: the number's position among the attributes; None for counts.
-        scale: t, where a row with the number u may cost ``ρ (1 + (u/t)²)``, and the unit of u and t
+        scale: t: a row with the number u may cost ``ρ (1 + (u/t)²)``, where the unit of u and t
             is the length of the number's interval; one for counts.
         domain: the tables; sums are in units of t.
     """
@@ -71,8 +71,8 @@ class Block(NamedTuple):
 def blocks_of(domain: AbstractTables, relation: AddInProportion) -> tuple[Block, ...]:
     """Return the counts as one block, and the sums of each number as another, with counts first.
 
-    They are the blocks of tables in which the budget of a row grows with its numbers. Queries that
-    several tables ask are asked once, with the root of their summed squared weights.
+    Budgets of rows grow with their numbers. Queries that several tables ask are asked once, with
+    the root of their summed squared weights.
     """
     scales, counts = dict(relation.scales), dict[Term, float]()
     sums: dict[int, dict[Term, float]] = {i: {} for i in scales}
@@ -89,7 +89,7 @@ def blocks_of(domain: AbstractTables, relation: AddInProportion) -> tuple[Block,
 
 
 def _tables(domain: AbstractTables, asked: dict[Term, float]) -> AbstractTables:
-    """Return tables of the given terms, with their weights; a term is a product of queries."""
+    """Return tables of the given terms (products of queries), with their weights."""
     weights = list(asked.values())
     if all(base.is_identity for term in asked for _, base in term):
         subsets = [[i for i, _ in term] for term in asked]

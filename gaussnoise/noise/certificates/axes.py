@@ -25,11 +25,11 @@ _LEAST = 2.0**-200  # avoids a division by zero; any positive number is valid
 @final
 @dataclass(frozen=True, eq=False)
 class AxesCertificate(Certificate):
-    """A probability measure on few points of a tensor power: the powers x^⊗k of the unit vectors.
+    """A probability measure on the powers x^⊗k of the unit vectors x along the axes.
 
-    It is on 0 and these powers, or on these powers and their differences. Points of one kind have
-    equal probabilities. Coordinate weights are 1/d on the d coordinates in which powers of unit
-    vectors are not zero, and 0 elsewhere.
+    It is also on 0, or on the differences of these powers. Points of one kind have equal
+    probabilities. Coordinate weights are 1/d on the d coordinates in which powers of unit vectors
+    are not zero, and 0 elsewhere.
 
     Attributes:
         domain: the tensor power, of base d and even order.
@@ -68,7 +68,7 @@ class AxesCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check by rational arithmetic the largest ``z' M⁺ z`` over the set, M the covariance."""
+        """Check the largest ``z' M⁺ z`` over the set for the covariance M, by rational numbers."""
         power, scale, _ = stripped(problem.domain)
         if (
             power is None

@@ -1,4 +1,4 @@
-"""The common interface of all certificates, and the result of a check."""
+"""The base class of all certificates, and the result of a check."""
 
 import abc
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The dual certificate if sets of ticks cannot be listed: a Markov chain on one person's ticks."""
+"""The dual certificate for sets of ticks that cannot be listed: a Markov chain on the ticks."""
 
 from dataclasses import dataclass
 from typing import Any, Self, final
@@ -34,7 +34,7 @@ class ChainCertificate(AbstractParticipationCertificate[AbstractParticipations])
     person can add 1 at all ticks of π.
 
     Attributes:
-        domain: the workload, and the rule that says at which ticks a person may take part.
+        domain: the workload, and the rule for the ticks at which a person may take part.
         chain: the Markov chain: its start s, its steps K, and the correlations c.
         coordinate_weights: w, shape (n,), with ``‖w‖_{s*} <= 1``, s* = p/(p − 2).
     """
@@ -65,7 +65,7 @@ class ChainCertificate(AbstractParticipationCertificate[AbstractParticipations])
         return size, scaled @ root
 
     def _factors(self) -> tuple[float, Array, Array]:
-        """Return a ``size``, the matrix ``W^½ A / size``, and R with ``R R' <= Λ`` (or zero)."""
+        """Return ``size``, the weighted workload / size, and R with R R' <= the second moment."""
         size, n, k = power_of_two(np.abs(self.domain.matrix).max()), self.domain.dim, self._most()
         moment = self.chain.second_moment()
         lost = 8 * (k + 2) * (max(self.chain.alike.shape) + 8) * EPS

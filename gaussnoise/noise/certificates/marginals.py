@@ -1,4 +1,4 @@
-"""A symmetric measure on records, and its check by another method than the solver's."""
+"""A symmetric measure on records, and its check by a method that the solver does not use."""
 
 import itertools
 import math
@@ -36,7 +36,7 @@ _EXPLICIT_RATIO = 1e9  # with a larger ratio of weights, columns look dependent 
 @final
 @dataclass(frozen=True, eq=False)
 class MarginalCertificate(TableCertificate):
-    """A measure on the records of marginals, or on pairs of records, given by few numbers.
+    """A measure on the records of marginals, or on pairs of records, defined by few numbers.
 
     The measure is uniform on all records (with a random sign under add-remove), or on all pairs
     that differ in a set D of attributes, with a probability for each type of D. The type of a set
@@ -84,7 +84,7 @@ class MarginalCertificate(TableCertificate):
         return workload.dual_loss(self.p) @ shares ** dual_power(self.p)
 
     def _traces(self, workload: Workload) -> Array:
-        """Return, for each type of attribute set, the term of one such set in the lower bound."""
+        """Return, for each type of attribute set, one set's term in the lower bound."""
         if not workload.residuals:
             return np.zeros(0)
         weights = self.pattern_weights / (math.fsum(self.pattern_weights) * (1 + CANCELLATION))
@@ -122,7 +122,7 @@ def _policy(relation: ReplaceWithin, domain: AbstractTables, points: Array) -> P
 
 
 def _is_explicit(domain: AbstractTables) -> bool:
-    """Return whether tables are small and even enough for bounds on a list of all records."""
+    """Return whether tables are small, with similar weights, so that all records can be listed."""
     return (
         domain.cardinality <= _EXPLICIT_CELLS
         and domain.cardinality**2 * domain.dim <= LONG_OPERATIONS
@@ -145,7 +145,7 @@ def _by_subsets(
     center: Array,
     claimed: float,
 ) -> Verification:
-    """Return both bounds for a marginal covariance, from its variances in rational arithmetic."""
+    """Return both bounds for a marginal covariance from its variances, by rational arithmetic."""
     domain = covariance.domain
     public = set(problem.public)
     if problem.protected not in ("replace", "add-remove", "gamma"):
@@ -197,7 +197,7 @@ def _by_subsets(
 
 
 def is_measure(witness: MarginalCertificate) -> bool:
-    """Return whether table and pattern weights are distributions, and all patterns are possible."""
+    """Return whether the weights of tables and patterns are distributions on possible patterns."""
     workload = witness.workload()
     return not workload.residuals or witness.has_weights(workload)
 
@@ -232,7 +232,7 @@ def explicit_fidelity(witness: MarginalCertificate) -> tuple[float, float]:
 
 
 def _coordinate_weights(witness: MarginalCertificate, workload: Workload) -> Array:
-    """Return every cell's weight: its share of the dual weights to the power 1 − 2/p."""
+    """Return every cell's weight: the power 1 − 2/p of its share of the dual weights."""
     place = {S: k for k, S in enumerate(workload.types)}
     parts = []
     for S in witness.domain.subsets:

@@ -1,4 +1,4 @@
-"""Weights of pairs of categories of one attribute: as they are stored, and what they prove."""
+"""Stored weights of pairs of one attribute's categories, and the bound that they prove."""
 
 import math
 
@@ -18,7 +18,7 @@ _THIN = 1e-13  # eigenvalues below this fraction of the largest one may be round
 
 
 def packed(weights: Array) -> NDArray[np.uint16]:
-    """Return whole numbers in proportion to the weights of the pairs x < y, in order of rows."""
+    """Return integers in proportion to the weights of the pairs x < y, in order of rows."""
     pairs = weights[np.triu_indices(len(weights), 1)]
     return np.rint(pairs * (_LARGEST / pairs.max())).astype(np.uint16)
 

@@ -1,4 +1,4 @@
-"""The dual certificate if people add vectors at their ticks: correlations of the vectors."""
+"""The dual certificate for vectors that people add at their ticks."""
 
 import abc
 import itertools
@@ -36,7 +36,7 @@ class AbstractParticipationCertificate(Certificate, Generic[Rule]):
     """A measure on the changes that one person can make under a rule of participation.
 
     Attributes:
-        domain: the workload, and the rule that says at which ticks a person may take part.
+        domain: the workload, and the rule for the ticks at which a person may take part.
         coordinate_weights: w, shape (n,), with ``‖w‖_{s*} <= 1``, s* = p/(p − 2).
     """
 
@@ -70,7 +70,7 @@ class AbstractParticipationCertificate(Certificate, Generic[Rule]):
     def check(
         self, problem: Problem, covariance: AbstractCovariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Check the measure; bound one person's changes by QR and semidefinite programmes."""
+        """Check the measure, and bound one person's changes by QR and semidefinite programmes."""
         if (
             problem.domain is not self.domain
             or problem.neighbors != "add-remove"
@@ -108,7 +108,7 @@ class AbstractParticipationCertificate(Certificate, Generic[Rule]):
 @final
 @dataclass(frozen=True, eq=False)
 class ParticipationCertificate(AbstractParticipationCertificate[VectorParticipations]):
-    """Weights on patterns, and correlations of the vectors that a person adds at their ticks.
+    """Weights on patterns of ticks, and correlations of the vectors that a person adds at them.
 
     A pattern π is a set of ticks of one person. The correlations are the Gram matrix Z_π of these
     vectors, with a unit diagonal; the weight is p_π.
@@ -121,7 +121,7 @@ class ParticipationCertificate(AbstractParticipationCertificate[VectorParticipat
     w in the dual ball, with W = diag w: a lower bound for every strategy.
 
     Attributes:
-        domain: the workload, and the rule that says at which ticks a person may take part.
+        domain: the workload, and the rule for the ticks at which a person may take part.
         patterns: shape (P, k), ticks in order, padded with n.
         weights: p, shape (P,), positive, with sum one.
         vectors: V, shape (P, k, r), rows no longer than one: Z = V V'.

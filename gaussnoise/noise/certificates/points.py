@@ -36,7 +36,7 @@ _UNIT = 1 + 2.0**-48
 @final
 @dataclass(frozen=True, eq=False)
 class PointCertificate(Certificate):
-    """A probability measure on listed points and coordinate weights, which prove a lower bound.
+    """A lower bound's proof: a probability measure on listed points, and coordinate weights.
 
     Attributes:
         points: shape (k, d), points of the sensitivity set (one of each pair ±x), or of K itself if
@@ -132,7 +132,7 @@ class PointCertificate(Certificate):
 
 
 def _listed(domain: AbstractDomain) -> FiniteSet:
-    """Return the points whose hull is the domain; raise CertificateError without a list."""
+    """Return points whose convex hull is the domain; raise CertificateError if there is no list."""
     listed = domain._listed()
     if listed is None:
         raise CertificateError(
@@ -148,7 +148,7 @@ def _by_oracle(
     center: Array,
     claimed: float,
 ) -> Verification:
-    """Return both bounds, recomputed by the domain's oracles, as its points are not listed."""
+    """Return both bounds for a domain without listed points, recomputed by its oracles."""
     domain = problem.domain
     if problem.neighbors not in ("replace", "add-remove"):
         raise CertificateError(
@@ -205,7 +205,7 @@ def _by_oracle(
 
 
 def _belongs(x: Array, domain: AbstractDomain) -> bool:
-    """Return whether x is proven to be in the domain, up to the rounding of such a point."""
+    """Return whether x is proven to be in the domain, up to the rounding error of x."""
     try:
         return domain.contains(x) or is_near(domain, x)
     except DomainTooLargeError:  # undecided; −x may be proven to be a point of the set
@@ -245,7 +245,7 @@ def check_points(
 
 
 def _stored(covariance: AbstractCovariance) -> tuple[Array, float]:
-    """Return a matrix L and a number s with the covariance ``s² L L'``, without rounding."""
+    """Return a matrix L and a number s for which the covariance is ``s² L L'`` without rounding."""
     if isinstance(covariance, FactorCovariance):
         return covariance.unit_factor, covariance.scale
     factor = covariance.factor()
@@ -254,7 +254,7 @@ def _stored(covariance: AbstractCovariance) -> tuple[Array, float]:
 
 
 def _is_measure(witness: PointCertificate, problem: Problem) -> bool:
-    """Return whether weights are positive, and coordinate weights have ``‖w‖_{s*} <= 1``."""
+    """Return whether weights are positive, and coordinate weights w have ``‖w‖_{s*} <= 1``."""
     w = witness.coordinate_weights
     return bool(
         witness.centered == problem.shifted
@@ -289,14 +289,11 @@ def _on_the_set(witness: PointCertificate, problem: Problem, domain: FiniteSet) 
 
 
 def _proven_bound(witness: PointCertificate) -> tuple[float, float]:
-    """Return a lower bound on ``‖W^½ X Λ^½‖_*``, and the fraction of it subtracted for rounding.
-
-    W is the diagonal matrix of the coordinate weights. X has the points as columns, minus their
-    mean if ``centered``, and Λ is the diagonal matrix of their probabilities.
-
-    The nuclear norm is dual to the operator norm: ``<Q, A> <= ‖Q‖ ‖A‖_*`` for every Q. The bound
-    is the inner product with the polar factor Q, divided by a bound on ‖Q‖.
-    """
+    """Return the proven lower bound on γ, and the fraction of it subtracted for rounding."""
+    # The bound is on ‖W^½ X Λ^½‖_*: W is the diagonal matrix of the coordinate weights, X has the
+    # points as columns, minus their mean if ``centered``, and Λ has their probabilities.
+    # The nuclear norm is dual to the operator norm: <Q, A> <= ‖Q‖ ‖A‖_* for every Q. The bound is
+    # the inner product with the polar factor Q, divided by a bound on ‖Q‖.
     points = witness.points - witness.points[0] if witness.centered else witness.points
     size = float(np.abs(points).max(initial=0.0))
     if size == 0:

@@ -91,14 +91,14 @@ class _Side:
 
     @cached_property
     def spectrum(self) -> tuple[Array, Array]:
-        """The eigenvalues, tiny ones as zero, and eigenvectors of ``inner[lead:, lead:]``."""
+        """The eigenvalues, tiny ones set to zero, and eigenvectors of ``inner[lead:, lead:]``."""
         values, axes = np.linalg.eigh(self.inner[self.lead :, self.lead :])
         # directions that may be rounding are set to zero, which only lowers the bound
         return np.where(values > _THIN * values.max(initial=0.0), values, 0.0), axes
 
     @cached_property
     def rotated(self) -> "_Side":
-        """The matrix in a basis with ``inner`` diagonal beyond ``lead``, most coupled first."""
+        """The matrix with ``inner`` diagonal beyond ``lead``, and strongest couplings first."""
         lead, (values, axes) = self.lead, self.spectrum
         couplings = np.column_stack([self.cross[lead:], self.inner[lead:, :lead]])
         couplings = np.where(values[:, None] > 0, axes.T @ couplings, 0.0)
@@ -115,12 +115,10 @@ class _Side:
 
     @property
     def uncoupled(self) -> "_Side":
-        """The attribute's matrix without entries that couple √λ to other directions.
-
-        λ are the weights of its categories. ``cross`` is replaced by zero, and ``own`` by its Schur
-        complement, so that the trace of the square root can only become smaller. The other
-        directions stay as they are, so that the matrices of several bases can be added.
-        """
+        """The attribute's matrix with zeros in ``cross``, and no larger trace of its root."""
+        # ``own`` is replaced by its Schur complement, so that the trace of the square root can only
+        # become smaller. The other directions stay as they are, so that the matrices of several
+        # bases can be added.
         values, axes = self.spectrum
         inner = (axes * values) @ axes.T
         squares = np.square(axes.T @ self.cross)
@@ -129,7 +127,7 @@ class _Side:
         return _Side(max(own, 0.0), np.zeros_like(self.cross), (inner + inner.T) / 2)
 
     def split(self, kept: int) -> "_Side":
-        """Return the matrix with ``kept`` directions beyond ``lead``; others count in ``apart``."""
+        """Return the matrix with ``kept`` directions beyond ``lead``; ``apart`` counts the rest."""
         # Write the matrix M as Y Y'. The blocks of Y that couple the removed directions to √λ and
         # to the other directions are dropped: this pinching can only lower the nuclear norm of Y.
         # With the symmetric root of M as Y, one table alone would lose nothing. But other tables
@@ -198,13 +196,11 @@ class Blocks:
         self.apart = math.fsum(self._apart(k, tables) for k in self.paired)
 
     def _apart(self, k: int, tables: list[tuple[Table, float]]) -> float:
-        """Return the trace of the root for class k, whose tables have one attribute each.
-
-        In a random pair of records, the values of such an attribute are independent of all others,
-        and so are the changes of its tables' answers: with mean zero, they are uncorrelated with
-        those of all other tables, and the trace is a sum. Its two values differ as the weights of
-        pairs say, where the pattern has the attribute, else not at all.
-        """
+        """Return the trace of the root for class k, whose tables have one attribute each."""
+        # In a random pair of records, the values of such an attribute are independent of all
+        # others, and so are the changes of its tables' answers. These have mean zero, so they are
+        # not correlated with those of other tables, and the trace is a sum. If the pattern has the
+        # attribute, the weights of pairs are the distribution of its values; else these are equal.
         if self.patterns is None:
             return 0.0
         patterns, likely = self.patterns
@@ -220,8 +216,8 @@ class Blocks:
         The change is that between a random pair of records. It is
         ``κ_T = 2 Σ_D π_D (1 − Π_{i∈T∩D} r_i)``, where the records differ in the attributes D with
         probability π_D, and r_i is the correlation of their values of attribute i. Under
-        "add-remove" it is 1. In the classes that ``between`` lists, r_i is that of the direction
-        between two parts of the categories; in the rest of T, that of all other directions.
+        "add-remove" it is 1. In the classes of ``between``, r_i is the correlation along the
+        direction between two parts of the categories; in the rest of T, along all others.
         """
         if self.patterns is None:
             return 1.0
@@ -325,7 +321,7 @@ class Blocks:
                 yield copies, _Group(self, Q)
 
     def _types_of_uncoupled_sets(self, T: Type) -> set[Type]:
-        """Return the types of the parts of a set of type T that may be uncoupled from others."""
+        """Return the types of subsets of T that may be uncoupled from the other attributes."""
         never = [k for k in T if k not in self.coupled]
         rest = [k for k in T if k in self.coupled]
         chosen = itertools.chain.from_iterable(
@@ -372,7 +368,7 @@ class Blocks:
         return max(bounds), False
 
     def _split_trace(self) -> tuple[float, bool]:
-        """Return (lower bound on the trace of the root, whether it needs no dropped coupling)."""
+        """Return a lower bound on the trace of the root, and whether it keeps all couplings."""
         for kept in _KEPT:
             groups = list(self.split(kept).groups())
             if all(group.is_small for _, group in groups):
@@ -397,7 +393,7 @@ class Blocks:
 
 
 class _Group:
-    """The blocks of the attribute sets Q ∪ T, for a fixed set Q of uncoupled attributes."""
+    """The blocks of attribute sets Q ∪ T, for one set Q of uncoupled attributes and many T."""
 
     def __init__(self, blocks: Blocks, Q: Type) -> None:
         self.blocks, self.Q = blocks, Q
@@ -425,7 +421,7 @@ class _Group:
         return tuple(sorted((*self.Q, *(self.kinds[i] for i in T))))
 
     def _parts(self, i: int) -> Parts:
-        """Return (i, True) if i has a direction between two parts; (i, False) if it has others."""
+        """Return (i, True) for i's direction between parts, (i, False) for its other directions."""
         side = self.blocks.sides[self.kinds[i]][0]
         between = ((i, True),) * side.lead
         return (*between, (i, False)) if len(side.cross) > side.lead else between
@@ -440,7 +436,7 @@ class _Group:
         return self.blocks.moved(self._type(_attributes(T)), between)
 
     def _coefficient(self, T: Parts, U: Parts) -> dict[Choice, float]:
-        """Return the weights, by bases, of the Kronecker products that add up to block (T, U)."""
+        """Return the weights, by bases, of the Kronecker products that sum to block (T, U)."""
         R = self._type({*_attributes(T), *_attributes(U)})
         if R not in self._coefficients:
             never = [k for k in self.Q if k not in self.blocks.coupled]
@@ -454,7 +450,7 @@ class _Group:
 
     @cached_property
     def largest(self) -> list[Parts]:
-        """The attribute sets inside no other set, without directions between two parts."""
+        """The attribute sets that no other set contains, without directions between two parts."""
         known = {frozenset(_attributes(T)) for T in self.sets}
         inside = {T for T in known if any(T < U for U in known)}
         return [
@@ -485,7 +481,7 @@ class _Group:
 
     @property
     def has_several(self) -> bool:
-        """Whether an attribute has several bases (sets of queries), with no common eigenvectors."""
+        """Whether any attribute has several bases, so that there are no common eigenvectors."""
         return any(len(self.blocks.sides[k]) > 1 for k in self.kinds.values())
 
     @property
@@ -536,7 +532,7 @@ class _Group:
         return np.block(rows) if rows else np.zeros((0, 0))
 
     def _block(self, T: Parts, U: Parts, bases: Mapping[int, int]) -> Array:
-        """Return the Kronecker product of ``inner`` (in T and U) and ``cross`` (in one of them)."""
+        """Return block (T, U), a Kronecker product: ``inner`` for T ∩ U, ``cross`` for the rest."""
         tensor, axes, one, other = np.ones(()), [], dict(T), dict(U)
         for i in sorted({*one, *other}):
             side = self._side(i, bases)
@@ -558,19 +554,17 @@ class _Group:
         return tensor.transpose(order).reshape(self._dim(T), self._dim(U))
 
     def _couplings(self, U: Parts, i: int) -> Array:
-        """Return entries that couple i's directions to its part in U; to √λ without one."""
+        """Return entries that couple i's directions to its part in U, or to √λ if it has none."""
         side, part = self.blocks.sides[self.kinds[i]][0], dict(U).get(i)
         if part is None:
             return side.cross[side.lead :]
         return side.inner[0, 1:] if part else np.diag(side.inner)[side.lead :]
 
     def _by_determinants(self) -> float:
-        """Return ``Σ_j w_j log det(1 + K/t_j)``, a lower bound on the trace of ``K^{1/2}``.
-
-        K is the group's matrix; t_j and w_j are the nodes and weights of a quadrature. The blocks
-        of the largest tables are diagonal: the determinant is the product of their entries and of
-        the determinant of their Schur complement.
-        """
+        """Return a lower bound on the trace of the root of the group's matrix, by a quadrature."""
+        # It is Σ_j w_j log det(1 + K/t_j) for the matrix K and nodes t_j of weights w_j. The blocks
+        # of the largest tables are diagonal: the determinant is the product of their entries and of
+        # the determinant of their Schur complement.
         K, left = self._dense(self.left), self.left
         values = {
             T: sum(self._coefficient(T, T).values()) * self._eigenvalues(T) for T in self.largest
@@ -601,14 +595,14 @@ class _Group:
         return reduce(np.multiply.outer, (self._couplings(T, i) for i, _ in T), np.ones(()))
 
     def _summed(self, T: Parts, U: Parts, V: Parts, w: Array) -> Array:
-        """Return ``Σ w Π_i f_i`` over axes of T not in U or V; f_i: product of both couplings."""
+        """Return w times T's couplings to U and to V, summed over T's axes outside U and V."""
         operands: list = [w, list(range(len(T)))]
         for axis, (i, _) in enumerate(T):
             operands += [self._couplings(U, i) * self._couplings(V, i), [axis]]
         return np.einsum(*operands, [axis for axis, part in enumerate(T) if part in {*U, *V}])
 
     def _places(self, U: Parts, V: Parts, starts: dict[Parts, int]) -> tuple[Places, Places]:
-        """Return the rows and columns of the nonzero entries of block (U, V), on axes U ∪ V."""
+        """Return rows and columns of the nonzero entries of block (U, V), with an axis per part."""
         both = sorted(part for part in {*U, *V} if not part[1])
         sizes = [self._dim((part,)) for part in both]
         grid = np.indices(sizes, sparse=True) if both else ()
@@ -629,15 +623,13 @@ def _attributes(T: Parts) -> set[int]:
 
 
 def _pair_correlations(weights: Array, upper: NDArray[np.bool_], lead: int) -> tuple[float, float]:
-    """Return the correlations of the values x, y of one attribute in a random pair of records.
-
-    The first is for the direction between two parts of the categories, the second for all other
-    directions. With λ the weights of the categories and Λ their diagonal matrix, the joint
-    distribution of x and y is λλ' times 1 + r f(x) f(y) if there are parts, where f is constant on
-    each part and has mean 0 and variance 1: it is nonnegative for ``r = −m/(1 − m)``, m the smaller
-    part's weight. Without parts it is λλ' + r(Λ − λλ'), and r is as negative as is possible without
-    negative probabilities of x = y; for uniform weights, it is −1/(n−1), so that x ≠ y always.
-    """
+    """Return the correlations of an attribute's values x, y in a random pair of records."""
+    # The first is for the direction between two parts of the categories, the second for all other
+    # directions. With λ the weights of the categories and Λ their diagonal matrix, the joint
+    # distribution of x and y is λλ' times 1 + r f(x) f(y) if there are parts, where f is constant
+    # on each part and has mean 0 and variance 1: it is nonnegative for r = −m/(1 − m), m the
+    # smaller part's weight. Without parts it is λλ' + r(Λ − λλ'), and r is as negative as possible
+    # without negative probabilities of x = y; for uniform weights, it is −1/(n−1), so x ≠ y always.
     total = math.fsum(weights)
     if lead:
         least = min(math.fsum(weights[upper]), math.fsum(weights[~upper])) / total
@@ -650,7 +642,7 @@ def _pair_correlations(weights: Array, upper: NDArray[np.bool_], lead: int) -> t
 def _class_sides(
     bases: tuple[AbstractBase, ...], weights: Array, upper: NDArray[np.bool_]
 ) -> list[_Side]:
-    """Return one matrix for each base of a class; exact, uncoupled ones for even categories."""
+    """Return one matrix per base of a class; exact and uncoupled if all categories are alike."""
     n = len(weights)
     if n == 1 or np.ptp(weights) == 0:
         grams = [None if base.is_identity else base.gram() for base in bases]
@@ -687,7 +679,7 @@ def _reflection(unit: Array) -> Array:
 
 
 def _log_determinant(matrix: Array) -> float:
-    """Return log det of ``matrix`` ⪰ I; zero, a lower bound, if rounding prevents it."""
+    """Return log det of ``matrix`` ⪰ I, or the lower bound zero if rounding prevents this."""
     try:
         pivots = np.diag(scipy.linalg.cholesky(matrix, check_finite=False))
     except np.linalg.LinAlgError:
@@ -705,10 +697,8 @@ def _root_trace(matrix: Array) -> float:
 
 
 def _root_trace_of_sum(squares: Iterable[float]) -> float:
-    """Return ``√(Σ_A (tr √A)²)``, a lower bound on the trace of the square root of ``Σ A``.
-
-    The matrices A are positive semidefinite, and ``squares`` are their ``(tr √A)²``. ``(tr √A)² =
-    min tr(AX) tr(X⁻¹)`` over positive definite X is concave and homogeneous in A. So its value for
-    a sum is at least the sum of its values, with equality if the A are multiples of one matrix.
-    """
+    """Return a lower bound on the trace of the root of ``Σ A``, from ``squares`` (tr √A)²."""
+    # The matrices A are positive semidefinite, and (tr √A)² = min tr(AX) tr(X⁻¹) over positive
+    # definite X is concave and homogeneous in A. So its value for a sum is at least the sum of its
+    # values, with equality if the A are multiples of one matrix.
     return math.sqrt(math.fsum(squares))

@@ -1,4 +1,4 @@
-"""A product measure on records, and its check by attribute from stored integers and weights."""
+"""A product measure on records, and its check for one attribute after another."""
 
 import math
 from dataclasses import dataclass, replace

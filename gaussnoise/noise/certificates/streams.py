@@ -1,4 +1,4 @@
-"""The dual certificate for a workload over time with too many ticks for matrices."""
+"""The dual certificate for a workload over time that has too many ticks for matrices."""
 
 from dataclasses import dataclass
 from typing import Any, Self, final
@@ -115,5 +115,5 @@ def twice_checked(
 
 
 def below(worth: Evaluation) -> float:
-    """Return the lower bound of an evaluated workload, less the margin that verification needs."""
+    """Return the lower bound of an evaluation, minus the margin that verification needs."""
     return worth.lower * (1 - ROUNDING_MARGIN)

@@ -50,9 +50,9 @@ class TensorCertificate(Certificate):
     def lower_bound(self) -> float:
         """Return the bound ``scale · Σ_j √(D_j π_j κ_j)`` over harmonic degrees j, rounded down.
 
-        D_j is the dimension of the harmonic tensors of degree j, π_j the squared length of this
-        part of x^⊗k for a unit vector x, and π_j κ_j the mean squared length of this part of a
-        random point of the measure (for ``gamma``, the total variance).
+        D_j is the dimension of the harmonic tensors of degree j. Each tensor has a part of degree
+        j: its squared length is π_j for x^⊗k with ‖x‖ = 1, and has the mean π_j κ_j for a random
+        point of the measure (for ``gamma``, π_j κ_j is the total variance).
         """
         total = sum(self._traces().values())
         return math.nextafter(float(total * Fraction(self.scale)), 0.0)
@@ -71,8 +71,8 @@ class TensorCertificate(Certificate):
     ) -> list[Verification]:
         """Check the form of the factor, and find the largest ``z' M⁺ z`` over z in the set.
 
-        It is found by branch and bound, and M is the covariance. The columns of its factor must be
-        harmonic tensors, degree by degree.
+        The maximum is found by branch and bound; M is the covariance. The columns of its factor
+        must be harmonic tensors, degree by degree.
         """
         if not all(np.isfinite(array).all() for array in (self.atoms, self.weights)):
             raise CertificateError("verify: expected finite numbers, got NaN or infinity")

@@ -1,4 +1,4 @@
-"""The common part of certificates for marginals and products: weights of tables and patterns."""
+"""The base class of certificates for marginals and products: weights of tables and patterns."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -70,7 +70,7 @@ class TableCertificate(Certificate):
         )
 
     def has_weights(self, workload: Workload) -> bool:
-        """Return whether the weights form distributions, up to their sums, on possible patterns."""
+        """Return whether the weights are distributions, up to scale, on possible patterns."""
         patterns, weights, shares = self.patterns, self.pattern_weights, self.shares
         most = [
             0 if k in workload.public else len(members)

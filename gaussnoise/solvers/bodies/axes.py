@@ -1,10 +1,10 @@
 """Closed form for tensor powers x^⊗k of even order k at p = ∞.
 
 The powers of axes, ``e_i ⊗ … ⊗ e_i``, determine the optimum. On their d coordinates, the set K is
-projected into the simplex of 0 and the unit vectors. The vertices of this simplex are in K, so its
-γ_∞ is a lower bound on γ_∞(K). The best ellipsoid for it has the same noise along each of the d
-coordinates. Mixed coordinates, with at least two different indices, may have as much noise: M is
-diagonal there. :func:`longest` proves that this M covers the powers of all vectors.
+projected into the simplex of 0 and the unit vectors. The vertices of this simplex are in K, so the
+simplex's γ_∞ is a lower bound on γ_∞(K). Its best ellipsoid has the same noise along each of the d
+coordinates. Mixed coordinates, with at least two different indices, may have as much noise: the
+covariance M is diagonal there. :func:`longest` proves that M covers the powers of all vectors.
 """
 
 import itertools
@@ -49,7 +49,7 @@ class AxesDesign:
 
 
 def axes_design(domain: TensorPower, kind: Literal["gamma", "replace"]) -> AxesDesign | None:
-    """Return the optimal covariance of x^⊗k, k even, at p = ∞; None if there is no proof.
+    """Return the optimal covariance of x^⊗k, k even, at p = ∞; None if its proof fails.
 
     >>> design = axes_design(TensorPower(3, 2), "replace")
     >>> round(design.own**2 + 2 * design.other**2, 12)  # variance of a power of an axis: 2d/(d + 1)
@@ -175,9 +175,9 @@ def mixed_share(d: int, k: int) -> Fraction | None:
     """Return a τ with ``R <= τ(s − q)`` for all unit vectors x, or None if the proof fails.
 
     For x in R^d, ``s = Σ x_i^k``, ``q = Σ x_i^{2k}``, and R is the sum of the squares of all
-    coordinates of x^⊗k with different indices, one of each kind. For k = 2, s = 1 and ``R = ½(1 −
-    q)``, so τ = ½. For k >= 4, τ is d/(d + 1), and the stronger ``R <= τ(s(1 − s) + ½(s² − q))`` is
-    proven in rational arithmetic. At k = 4 this proof fails from d = 16 on.
+    distinct monomials of degree k in x, except x_i^k. For k = 2, s = 1 and ``R = ½(1 − q)``, so τ =
+    ½. For k >= 4, τ is d/(d + 1), and the stronger ``R <= τ(s(1 − s) + ½(s² − q))`` is proven in
+    rational arithmetic. At k = 4 this proof fails from d = 16 on.
     """
     # In w_i = x_i², on the simplex, both sides are symmetric polynomials of degree k = 2h: R is the
     # sum of all monomials except w_i^k, ½(s² − q) = Σ_{i<j} w_i^h w_j^h, and s(1 − s) = Σ_i w_i^h

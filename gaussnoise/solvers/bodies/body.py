@@ -40,7 +40,7 @@ _DIRECTIONS = 4  # number of directions tried per dimension, besides the axes
 
 @dataclass(frozen=True, eq=False)
 class Farthest:
-    """A long point of a body, in the coordinates of an ellipsoid, and a bound on the longest one.
+    """A long point of a body in coordinates of an ellipsoid, and a bound on the longest one.
 
     ``value`` is the squared length of ``point``, and ``upper`` an upper bound on the squared length
     of every point of the body.
@@ -53,7 +53,7 @@ class Farthest:
 
 @dataclass(frozen=True, eq=False)
 class Enclosure:
-    """Two proven bounds on a body: its length ‖L⁺z‖, and its distance from range(L).
+    """Two proven bounds on a body: on the lengths ‖L⁺z‖ of points z, and distances from range(L).
 
     L is the factor of a covariance, shape (d, r).
 
@@ -96,18 +96,17 @@ class Body:
     def rounded(self, p: float) -> float:
         """Return a bound on how much the least error γ_p grows if support points are rounded.
 
-        Rounded points lie in K + E for a small ball E. The least error of a subset of K + E is at
-        most γ_p(K) + γ_p(E), and that of a ball of radius r is ``d^{1/p} r`` (Nikolov & Tang 2023,
+        Rounded points of the body K lie in K + E, for a small ball E. A subset has a least error of
+        at most γ_p(K) + γ_p(E), and a ball of radius r one of ``d^{1/p} r`` (Nikolov & Tang 2023,
         Lemma 60).
         """
         return self.dim ** (1 / p) * ROUNDING * float(np.abs(self._ends).max())
 
     def forgiven(self, p: float) -> float:
-        """Return a bound on how much the least error γ_p grows by points accepted by tolerance.
+        """Return a bound on how much the least error γ_p grows if points outside are accepted.
 
-        Membership tests accept points slightly outside: by ``SLACK`` times every width, or the
-        largest width. A box of half widths e has γ_p = ‖e‖_{2p/(p + 2)} (Nikolov & Tang 2023, Lemma
-        62).
+        Membership tests accept points outside by up to ``SLACK`` times every width, or the largest
+        width. A box of half widths e has γ_p = ‖e‖_{2p/(p + 2)} (Nikolov & Tang 2023, Lemma 62).
         """
         widths = SLACK * (self._ends[0] - self._ends[1])
         return norm(widths, 2 / (1 + 2 / p)) + self.dim ** (1 / p) * float(widths.max())
@@ -163,7 +162,7 @@ class Body:
             points = np.vstack([points, missing])
 
     def _farther_than_rounding(self, directions: Array) -> Array:
-        """Return farthest points whose component along ``directions`` is more than rounding."""
+        """Return the farthest points along ``directions``, if not zero there up to rounding."""
         tops = self.support_points(np.vstack([directions, -directions]))
         reach = np.abs(tops @ directions.T).max(axis=1, initial=0.0)
         return tops[reach > RANGE_TOLERANCE * self.sizes.max()]
@@ -171,7 +170,7 @@ class Body:
     def farthest(self, whitening: Array, center: Array) -> Farthest:
         """Return the point x of the body with the longest ``whitening @ (x − center)``.
 
-        An upper bound on the squared length is returned with it, since the point may not be exact.
+        The point may not be exact, so an upper bound on the squared length is returned with it.
         """
         moved = self.domain if not center.any() else self.domain - center
         farthest = (whitening @ moved).max_quadratic(np.eye(len(whitening)))
@@ -186,8 +185,8 @@ class Body:
         """Return points x of the body where ‖W (x − center)‖ is locally largest.
 
         W is ``whitening``. Ascents start from ``points`` and from the farthest points in
-        ``directions``; those may end early that are unlikely to reach the squared length
-        ``beyond``.
+        ``directions``. Ascents that are unlikely to reach the squared length ``beyond`` may end
+        early.
         """
         if self._image is not None and len(self._image.offsets) == 1:
             starts = np.vstack([(points - center) @ whitening.T, directions])
@@ -210,7 +209,7 @@ class Body:
     def enclosure(self, factor: Array, whitening: Array, *, slack: float = 1.0) -> Enclosure:
         """Return proven bounds on ‖L⁺z‖ over the body, and on its distance from range(L).
 
-        L is ``factor`` and W, ``whitening``, is about its left inverse. Margins for rounding are
+        L is ``factor``, and ``whitening`` is about its left inverse. Margins for rounding are
         multiplied by ``slack``. So an answer that was stored with ``slack`` 2 passes a verification
         with ``slack`` 1 on any machine.
         """
@@ -275,7 +274,7 @@ def blur(center: Array, size: float) -> float:
 
 
 def moved_back(domain: AbstractDomain, protected: Protected) -> tuple[AbstractDomain, Array]:
-    """Return the domain shifted near the origin, so that its points keep digits, and the shift.
+    """Return the domain shifted near the origin, so that rounding is small, and the shift.
 
     Differences do not depend on a shift, so for K − K the domain is always shifted. If the domain K
     is covered up to a shift, it is shifted only if it is far away. For K ∪ −K nothing is shifted,

@@ -1,4 +1,4 @@
-"""Bodies whose symmetry or shape determines the answer, with the measures that prove it."""
+"""Bodies with an optimal covariance in closed form, and the measures that prove it optimal."""
 
 import math
 
@@ -65,7 +65,7 @@ def _tensor_powers(domain: TensorPower, scale: float) -> tuple[Design, Array]:
 
 
 def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None:
-    """Return the design whose dual weights on the points (N, d) are equal; None if not optimal.
+    """Return the design with equal dual weights on the points (N, d); None if it is not optimal.
 
     C is the second moment of the points (the covariance if centered). For equal coordinate weights
     w, the covariance is ``M = W^{-1/2} (W^{1/2} C W^{1/2})^{1/2} W^{-1/2}``, W = diag(w). Equal
@@ -117,7 +117,7 @@ def _second_moment(points: Array, center: Array) -> Array:
 
 
 def _principal_axes(points: Array) -> tuple[Array, Array]:
-    """Return the square roots of the nonzero eigenvalues of ``points' points``, and its axes."""
+    """Return the roots of the nonzero eigenvalues of ``points' points``, and the eigenvectors."""
     _, sigma, axes = np.linalg.svd(points, full_matrices=False)
     kept = sigma > math.sqrt(_THIN) * sigma[0]
     return sigma[kept], axes[kept].T

@@ -25,7 +25,7 @@ class Factor:
     """The solution for one factor of a product: an ellipsoid that covers it, and its proof.
 
     Attributes:
-        design: the optimal design; its ellipsoid covers up to the solver's precision.
+        design: the optimal design; its ellipsoid covers the factor up to the solver's precision.
         points: shape (k, d), the factor's points that have the dual weights ``design.weights``.
     """
 
@@ -126,7 +126,7 @@ def _cartesian(factors: list[Factor], p: float) -> tuple[Design, Array]:
 
 
 def _coupled(factors: list[Factor]) -> tuple[Array, Array]:
-    """Return points and weights of a product from uncorrelated measures on the factors."""
+    """Return points and weights of a product, in which the factors' parts are uncorrelated."""
     # The cumulative weights of every measure cut [0, 1] into intervals, one per atom. Between two
     # neighbouring cuts of any of them, each measure has a single atom: these atoms are combined.
     cuts = [np.cumsum(factor.design.weights) / factor.design.weights.sum() for factor in factors]

@@ -1,4 +1,4 @@
-"""Closed form for tensor powers x^⊗k at p = 2: by rotation, one number m_j per harmonic degree j.
+"""Closed form for tensor powers x^⊗k at p = 2: one number m_j for each harmonic degree j.
 
 This goes beyond Nikolov & Tang (2023), Theorem 64, which brackets powers of vectors of a cube
 instead of a ball. Let ``t^k = Σ_j π_j P_j(t)`` in Gegenbauer polynomials with P_j(1) = 1. The
@@ -142,7 +142,7 @@ def traces_below(
 
     Args:
         domain: the tensor power, of base d and order k.
-        kind: for ``gamma``, κ is of the covariance of the measure on K; for the others, of the
+        kind: for ``gamma``, κ is that of the covariance of the measure on K; otherwise of the
             second moment of the measure on K ∪ −K or K − K.
         atoms: shape (n, 3), rows (a, b, t) in [0, 1]² × [−1, 1]: points ``±(a x^⊗k − b y^⊗k)`` of
             unit vectors with ``<x, y> = t``, rotated uniformly. For ``gamma`` and ``add-remove`` b
@@ -208,7 +208,7 @@ def enclosure(
 
 
 def zonal_weights(d: int, k: int) -> dict[int, Fraction]:
-    """Return π_j of every degree j: its share in the squared length of x^⊗k, x a unit vector.
+    """Return the share π_j of every degree j in the squared length of x^⊗k for a unit vector x.
 
     They are the coefficients in ``t^k = Σ_j π_j P_j(t)``, where P_j is Gegenbauer's polynomial for
     d dimensions, with P_j(1) = 1.
@@ -284,12 +284,12 @@ def _trace_operator(exponents: NDArray[np.intp]) -> Array:
 
 
 def _share_of_next(d: int, j: int) -> Fraction:
-    """Return u of Gegenbauer's ``t P_j = u P_{j+1} + (1 − u) P_{j−1}``, with P_j(1) = 1."""
+    """Return u in Gegenbauer's recursion ``t P_j = u P_{j+1} + (1 − u) P_{j−1}``, P_j(1) = 1."""
     return Fraction(j + d - 2, 2 * j + d - 2) if j else Fraction(1)
 
 
 def _gegenbauer(d: int, k: int, t: Fraction) -> dict[int, Fraction]:
-    """Return Gegenbauer's P_j(t) in d dimensions, P_j(1) = 1, for j <= k of the parity of k."""
+    """Return Gegenbauer's polynomials P_j(t), j <= k with k − j even, for R^d; P_j(1) = 1."""
     heights = [Fraction(1), t]
     for j in range(1, k):
         up = _share_of_next(d, j)
@@ -299,7 +299,7 @@ def _gegenbauer(d: int, k: int, t: Fraction) -> dict[int, Fraction]:
 
 
 def _is_difference(kind: Protected, d: int, a: Fraction, b: Fraction, t: Fraction) -> bool:
-    """Return whether all differences of the atom (a, b, t) are in the protected set."""
+    """Return whether the protected set contains all differences that the atom stands for."""
     # the atom: a x^⊗k − b y^⊗k for all unit vectors x, y in R^d with <x, y> = t
     inside = 0 <= a <= 1 and 0 <= b <= 1 and -1 <= t <= 1
     return inside and (kind == "replace" or b == 0) and (d > 1 or not a * b or abs(t) == 1)
@@ -313,7 +313,7 @@ def _mass_at_origin(slope: float, radial: float) -> float:
 def _replace_even(
     domain: TensorPower, roots: Mapping[int, float]
 ) -> tuple[dict[int, float], list[tuple[float, tuple[float, float, float]]]]:
-    """Return κ_j, mean squared differences of powers x^⊗k in degree j, and the measure; k even."""
+    """Return mean squared differences by harmonic degree, and the measure's atoms; k is even."""
     # γ = max Σ_j roots_j √κ_j over the measures; κ_j: mean squared length of the differences
     # in degree j, over π_j. Each round adds the pairs that the covariance covers least.
     d, k = domain.base, domain.order
@@ -346,7 +346,7 @@ def _replace_even(
 def _add_pairs(
     atoms: list[tuple[float, float, float]], rows: list[Array], d: int, k: int, cosine: float
 ) -> None:
-    """Append the atom of all pairs of unit vectors with this cosine, and its row of κ_j."""
+    """Append the atom of unit vectors with this cosine, and its squared differences by degree."""
     atoms.append((1.0, 1.0, cosine))
     rows.append(
         np.array(
@@ -394,7 +394,7 @@ def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
 
 
 def _largest_difference(d: int, k: int, shares: Mapping[int, float]) -> tuple[float, float]:
-    """Return (upper bound, nearly best t) for ``max_t 2 Σ_j shares_j (1 − P_j(t))``, k even."""
+    """Return an upper bound on ``2 Σ_j shares_j (1 − P_j(t))``, Gegenbauer's P_j, and a good t."""
     if d == 1:
         return 0.0, 1.0
     # In Bernstein form over u = t², the largest coefficient is a bound, and the first and the last
@@ -422,7 +422,7 @@ def _largest_difference(d: int, k: int, shares: Mapping[int, float]) -> tuple[fl
 
 
 def _halved(pieces: Array) -> Array:
-    """Return each row's Bernstein coefficients on the left half of its interval."""
+    """Return the Bernstein coefficients of each row on the left half of its interval."""
     current, first = pieces, [pieces[:, 0]]
     while current.shape[1] > 1:
         current = (current[:, :-1] + current[:, 1:]) / 2
@@ -431,7 +431,7 @@ def _halved(pieces: Array) -> Array:
 
 
 def _bernstein(d: int, k: int, shares: Mapping[int, Fraction]) -> list[float]:
-    """Return Bernstein coefficients of ``2 Σ_j shares_j (1 − P_j(√u))`` over [0, 1], j even."""
+    """Return Bernstein coefficients in u of ``2 Σ_j shares_j (1 − P_j(√u))``, Gegenbauer's P_j."""
     degree = k // 2
     # power-basis coefficients in t of every P_j, by the three-term recurrence
     polynomials = [[Fraction(1)], [Fraction(0), Fraction(1)]]

@@ -11,7 +11,7 @@ _MOST_STEPS = 5000
 
 
 def relaxation(body: Body, p: float, rank: int, tol: float) -> Array | None:
-    """Return a factor (d, rank) of an ellipsoid that covers the body, with error near the least.
+    """Return a factor (d, rank) of an ellipsoid that covers the body with nearly the least error.
 
     The error is at most √(π/2) times the least error γ, by a semidefinite relaxation. The body is
     an image A L of a sign-invariant 2-convex body L; for other bodies, or unions of several

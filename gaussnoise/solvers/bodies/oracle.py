@@ -61,7 +61,7 @@ def oracle_design(
         points: some of its points, which span it.
         p: error norm.
         basis: orthonormal columns of the span; None when it is the whole space.
-        first: a factor that gives a first upper bound; None without one.
+        first: a factor that gives a first upper bound, or None.
         centered: whether the ellipsoid may be shifted.
         tol: gap to reach.
         max_steps: evaluations allowed.
@@ -147,7 +147,7 @@ def oracle_design(
 
 
 def _design_of_relaxation(body: Body, factor: Array, p: float) -> Design:
-    """Return a design from the relaxation's factor; its ``gap`` holds the upper bound on γ."""
+    """Return a design from the relaxation's factor, with the upper bound on γ as its ``gap``."""
     far = body.farthest(left_inverse(factor), np.zeros(body.dim))
     upper = error_of_factor(factor, p, far.upper)
     note = (
@@ -161,7 +161,7 @@ def _design_of_relaxation(body: Body, factor: Array, p: float) -> Design:
 def _climbed(
     body: Body, whitening: Array, center: Array, points: Array, weights: Array
 ) -> tuple[NDArray[np.intp], Array]:
-    """Return the indices of the heaviest points, and the ends of ascents from these."""
+    """Return the indices of the heaviest points, and local maxima that ascents from them reach."""
     heaviest = np.argsort(weights)[::-1][:_MOST_ASCENTS]
     heaviest = heaviest[weights[heaviest] > _NEGLIGIBLE_WEIGHT * weights.max()]
     none = np.zeros((0, len(whitening)))
@@ -169,7 +169,7 @@ def _climbed(
 
 
 def _fresh_points(body: Body, whitening: Array, center: Array, beyond: float, k: int) -> Array:
-    """Return local maxima of squared length above ``beyond``, from even directions of batch k."""
+    """Return local maxima of squared length above ``beyond``, from even directions, batch k."""
     r = len(whitening)
     directions = even_directions(max(_FRESH * r, min(r * (r + 1), _MOST_FRESH)), r, k)
     tops = body.climb(whitening, center, np.zeros((0, body.dim)), directions, beyond)
@@ -184,7 +184,7 @@ def _distinct(points: Array) -> Array:
 def _merged(
     kept: Array, weights: Array, new: Array, shares: Array
 ) -> tuple[Array, tuple[Array, Array]]:
-    """Return the distinct kept and new points, and where to start: (their weights, ``shares``)."""
+    """Return the distinct kept and new points, and their first weights with ``shares``."""
     mass = np.concatenate(
         [(1 - _SHARE_OF_NEW) * weights, np.full(len(new), _SHARE_OF_NEW / len(new))]
     )

@@ -33,7 +33,7 @@ _CLEARLY = 1e-6  # least ratio of the smallest to the largest eigenvalue that is
 
 
 class Far(NamedTuple):
-    """The longest members beyond a threshold, and the largest squared length of searched members.
+    """The longest members above a threshold, and the largest squared length among searched members.
 
     Members are points or differences, given by ``rows`` of point indices. ``of_all`` says whether
     all members were searched.
@@ -91,7 +91,7 @@ class Points:
         return self.points[rows[:, 0]]
 
     def first(self) -> tuple[Rows, Rows]:
-        """Return rows of the longest and of some spanning points; then of the spanning ones."""
+        """Return rows of the longest points and of a few that span all; then only the latter."""
         count, dim = self.points.shape
         fidelity = Fidelity(self.points, 2.0, self.centered, self.basis)
         even = fidelity.at(np.full(count, 1 / count), np.full(dim, 1 / dim))
@@ -102,7 +102,7 @@ class Points:
         return np.union1d(longest, corners)[:, None], corners[:, None]
 
     def _span(self, even: Evaluation, rows: Rows) -> bool:
-        """Return whether the points of these rows clearly span all points, beyond rounding."""
+        """Return whether the points with these rows clearly span all points, beyond rounding."""
         some = even.coordinates[rows] / np.sqrt(even.roots)
         some = some - some.mean(axis=0) if self.centered else some
         squares = np.linalg.eigvalsh(some.T @ some)
@@ -131,7 +131,7 @@ class Differences:
         return self.points[rows[:, 0]] - self.points[rows[:, 1]]
 
     def first(self) -> tuple[Rows, Rows]:
-        """Return pairs of points that are far apart, then a few pairs that span all differences.
+        """Return pairs of points at large distances, then a few pairs that span all differences.
 
         Distances are in coordinates in which the covariance for equal weights is the identity.
         """
@@ -159,7 +159,7 @@ class Differences:
 
     @cached_property
     def _whitened(self) -> tuple[Array, Array]:
-        """The centered points, once with singular values 1, once with the roots of their own."""
+        """The centered points with singular values 1, and with the roots of their own."""
         moved = self.points - self.points.mean(axis=0)
         moved = moved if self.basis is None else moved @ self.basis
         left, singular, _ = np.linalg.svd(moved, full_matrices=False)
@@ -168,14 +168,14 @@ class Differences:
 
     @cached_property
     def _outer(self) -> Rows:
-        """Sorted indices of the ``_OUTER`` outermost points; of all points if at most ``_MANY``."""
+        """Sorted indices of the ``_OUTER`` outermost points, or of all points up to ``_MANY``."""
         lengths = np.square(self._whitened[1]).sum(axis=1)
         if len(lengths) <= _MANY:
             return np.arange(len(lengths))
         return np.sort(np.argpartition(lengths, -_OUTER)[-_OUTER:])
 
     def _far_pairs(self, points: Array, beyond: float, most: int, each: int) -> Far:
-        """Return the farthest pairs of points, at squared distances above ``beyond``."""
+        """Return the farthest pairs of points that have a squared distance above ``beyond``."""
         # ``most`` pairs, or ``each`` for a dimension if that is more; of many points, one pair each
         count, rank = points.shape
         if count <= _FEW * rank and count**2 <= _MOST_DISTANCES:

@@ -86,9 +86,9 @@ def generated_design(
 
 
 class Ends:
-    """The lower bound and the gap for all candidates, while a solver works on some of them only.
+    """The lower bound and the gap for all candidates, while a solver works on some of them.
 
-    The solver calls ``within`` to report its steps; it reports the bounds for all candidates.
+    The solver calls ``within`` after each step, which reports the bounds for all candidates.
     """
 
     def __init__(self, report: Report | None) -> None:
@@ -108,7 +108,7 @@ class Ends:
 
 
 def _merged(rows: Rows, weights: Array, new: Rows, spanning: Rows) -> tuple[Rows, Array]:
-    """Return the kept, new and spanning rows, and weights with which the next solve starts."""
+    """Return the kept, new and spanning rows, and the first weights for the next solve."""
     new = np.vstack([new, spanning])
     both = np.vstack([rows, new])
     mass = np.concatenate(

@@ -29,7 +29,7 @@ _STRIP = 128  # number of columns computed together: narrower strips slow produc
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The dual objective F at weights λ of points x_i and shares ω of coordinates; derivatives.
+    """The dual objective F and its derivatives at weights λ of points x_i and coordinate shares ω.
 
     N is the covariance of these weights, W = diag(w) has the coordinate weights ``w = ω^{1−2/p}``,
     m is the mean of the points (0 unless centered), and C the second moment about it.
@@ -120,7 +120,7 @@ class Fidelity:
         return shares / shares.sum()
 
     def at(self, weights: Array, shares: Array) -> Evaluation:
-        """Return the dual objective, with derivatives, at weights of points, shares of coordinates.
+        """Return the dual objective and its derivatives at ``weights`` of points and ``shares``.
 
         This takes two products and an eigendecomposition of size r, or an SVD.
         """
@@ -147,7 +147,7 @@ class Fidelity:
         return Evaluation(value, gap, lengths, variances, roots, axes, coordinates, inner, triangle)
 
     def _roots(self, weights: Array, scaled: Array) -> tuple[Array, Array]:
-        """Return roots of the second moment's eigenvalues, not below rounding, and its axes."""
+        """Return square roots of the eigenvalues of the weighted second moment, and its axes."""
         squares, axes = np.linalg.eigh(self._squares(weights, scaled))
         if squares[0] > _SQUARED_RANGE * squares[-1]:
             return np.sqrt(squares), axes
@@ -202,11 +202,11 @@ class Curvature:
     diagonal.
 
     Attributes:
-        rows: shape (n, r): c_i, as a relative change of λ_i changes C by λ_i x_i x_i'; and U_j, as
-            one of ω_j changes w_j by 1/s* times itself.
+        rows: shape (n, r): features c_i of points (λ_i changes C by λ_i x_i x_i'), then U_j of
+            coordinates (a relative change of ω_j changes w_j by 1/s* times as much).
         signs: shape (n,), +1 for points, −1 for coordinates.
         kernel: shape (r, r), the weights of the entries.
-        pulls: shape (n, r), the change of the mean by each point; None unless centered.
+        pulls: shape (n, r), the change of the mean by each point; None if not centered.
         bend: shape (n,), the part of the diagonal from the curvature of ``w = ω^{1/s*}``.
     """
 
@@ -265,7 +265,7 @@ class Curvature:
 
 
 def _quadratic_forms(rows: Single, inner: Callable[[slice], NDArray[Any]]) -> Single:
-    """Return ``x' S x`` for every row x; ``inner`` gives columns of S from their diagonal on."""
+    """Return ``x' S x`` for every row x; ``inner`` returns columns of S from the diagonal on."""
     values = np.zeros(len(rows), dtype=np.float32)
     for start in range(0, rows.shape[1], _STRIP):
         part = slice(start, start + _STRIP)
@@ -276,7 +276,7 @@ def _quadratic_forms(rows: Single, inner: Callable[[slice], NDArray[Any]]) -> Si
 
 
 def affine_basis(points: Array) -> NDArray[np.intp]:
-    """Return indices of r + 1 rows of ``points``, (N, r), whose affine hull has all rows."""
+    """Return indices of r + 1 rows of ``points``, (N, r), with the affine hull of all rows."""
     # affinely independent points are linearly independent with one more coordinate of 1
     lifted = np.column_stack([points / np.abs(points).max(), np.ones(len(points))])
     _, order = scipy.linalg.qr(lifted.T, mode="r", pivoting=True)

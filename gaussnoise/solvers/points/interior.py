@@ -40,7 +40,7 @@ def optimal_design(
     start: tuple[Array, Array] | None = None,
     report: Callable[[int, float, float], None] | None = None,
 ) -> Design:
-    """Return the optimal covariance: maximise F(λ, ω) over weights of points and coordinates.
+    """Return the optimal covariance, by maximising F(λ, ω) over weights of points and coordinates.
 
     Every step gives a lower and an upper bound. The first two steps are multiplicative; the next
     ones apply Newton's method to the optimality conditions of both simplices.
@@ -115,7 +115,7 @@ def maximum(
     start: tuple[Array, Array] | None = None,
     report: Callable[[int, float, float], None] | None = None,
 ) -> Maximum:
-    """Return the maximum of a dual objective F, by multiplicative steps, then interior-point steps.
+    """Return the maximum of a dual objective F, by multiplicative and then interior-point steps.
 
     ``tol`` is the gap to reach, ``max_steps`` the evaluations allowed, ``start`` the first weights
     and shares, and ``report`` is called with (steps, lower, upper).
@@ -134,7 +134,7 @@ def maximum(
 
 
 class _Search:
-    """A search for the maximum of the dual objective; it keeps the evaluation of smallest gap."""
+    """A search for the maximum of the dual objective that keeps the point of smallest gap."""
 
     def __init__(
         self,
@@ -248,7 +248,7 @@ def _mixed(values: Array) -> Array:
 
 
 def _slope(fidelity: Objective, now: Any, shares: Array) -> Array:
-    """Return derivatives of the dual objective by weights λ and, for p > 2, by shares ω."""
+    """Return the derivatives of the dual objective by weights λ and, for p > 2, by shares ω."""
     if fidelity.p == 2:
         return now.lengths / 2
     by_shares = fidelity.power * now.variances * fidelity.coordinate_weights(shares) / shares / 2
@@ -269,7 +269,7 @@ def _conjugate_gradients(
     forcing: float,
     enough: float,
 ) -> tuple[Array, Array]:
-    """Solve ``(H + diag(extra)) δ + A y = right`` with ``A'δ = missing``, for H = ``curvature``."""
+    """Return δ, y: (curvature + diag(extra)) δ + constraints y = right, constraints'δ = missing."""
     # Iterations are projected on the constraints (columns of A) and preconditioned by the diagonal.
     diagonal = curvature.diagonal() + extra
     eased = constraints / diagonal[:, None]

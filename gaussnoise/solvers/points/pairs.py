@@ -46,7 +46,7 @@ class PairFidelity(Fidelity):
 
     @cached_property
     def _inside(self) -> Array:
-        """The points' coordinates in the span, shifted so that differences keep most digits."""
+        """The points' coordinates in their span, shifted to keep most digits of differences."""
         inside = self.points if self.basis is None else self.points @ self.basis
         return inside - (inside.max(axis=0) + inside.min(axis=0)) / 2
 

@@ -15,7 +15,7 @@ _ACCURACY = 1e-10
 
 
 def thinned(points: Array, weights: Array, *, centered: bool) -> tuple[Rows, Array]:
-    """Return indices of few points, and weights, with the second moment of all weighted points.
+    """Return indices and weights of few points with the same second moment as all weighted points.
 
     ``points`` have shape (N, d). If ``centered``, the mean is the same, too. The result has at most
     as many points as there are moments. If this saves little, takes long, or is inaccurate, all
@@ -54,7 +54,7 @@ def thinned(points: Array, weights: Array, *, centered: bool) -> tuple[Rows, Arr
 
 
 def _reduced(moments: Array, weights: Array) -> Array:
-    """Return weights with the same ``weights @ moments``, at most one positive for each column."""
+    """Return weights, at most one positive per column, with the same ``weights @ moments``."""
     orthogonal, triangle = np.linalg.qr(moments, mode="complete")
     # directions that do not change the moments, in the order of memory that BLAS updates in place
     free = np.asfortranarray(orthogonal[:, triangle.shape[1] :])

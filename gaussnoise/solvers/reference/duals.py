@@ -19,8 +19,8 @@ _SLACK_WEIGHT = 30.0
 def coordinates(points: Array, *, centered: bool) -> tuple[Array, Array, Array]:
     """Return origin (d,), basis B (d, r), coordinates Y (N, r) with ``points = origin + Y B'``.
 
-    If the points have root-mean-square size σ in a direction, it adds about σ to the error γ. In
-    this direction, the columns of B and of Y have size √σ. So the optimal ``Q = B⁻¹ M B⁻ᵀ``, M the
+    If σ is the root-mean-square size of the points in a direction, about σ is added to the error γ.
+    There, the columns of B and of Y have size √σ. So the optimal ``Q = B⁻¹ M B⁻ᵀ``, where M is the
     covariance, has size one, and a solver's absolute accuracy has the same effect in every
     direction.
     """
@@ -129,7 +129,7 @@ def best_design(
 
 
 def _fidelity(points: Array, weights: Array, w: Array, centered: bool) -> float:
-    """Return the lower bound ``F = ‖W^{1/2} X' Λ^{1/2}‖_*`` of given points and weights."""
+    """Return the lower bound that weights of points, and weights w of coordinates, prove."""
     moved = points - weights @ points if centered else points
     return float(
         np.linalg.svd(np.sqrt(weights)[:, None] * moved * np.sqrt(w), compute_uv=False).sum()

@@ -27,7 +27,7 @@ def ellipsoid(
     max_steps: int,
     report: Callable[[int, float, float], None] | None = None,
 ) -> Design:
-    """Return the optimal covariance M: minimise ``‖diag M‖_s``, with all points x covered.
+    """Return the covariance M that covers all points x with the least ``‖diag M‖_s``.
 
     Here s = p/2, a point is covered if ``(x − v)' M⁻¹ (x − v) <= 1`` with the center v, and M = B Q
     B' on the span of the points. An ellipsoid in the space of (M, v) that holds the optimum is made
@@ -164,7 +164,7 @@ def cut(
 
 
 def _shrunk(middle: Array, shape: Array, ray: Array, tau: float) -> tuple[Array, Array]:
-    """Return the least ellipsoid with all ``middle + shape b`` of ‖b‖ <= 1 and ray'b <= −tau."""
+    """Return the least ellipsoid around all ``middle + shape b`` with ‖b‖ <= 1, ray'b <= −tau."""
     n = len(middle)
     along, across = (
         n * (1 - tau) / (n + 1),

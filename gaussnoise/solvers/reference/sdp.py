@@ -66,7 +66,7 @@ def sdp(points: Array, *, p: float, centered: bool, tol: float, solver: Solver) 
 
 
 def _has_block_per_point(solver: Solver, N: int, r: int) -> bool:
-    """Return whether each point has a matrix of its own; refuse too many points N of rank r."""
+    """Return whether the programme has a matrix for each point; refuse too many points."""
     side = (r + 1) * (r + 2) // 2
     blocks = solver == "clarabel" and N >= side  # with fewer points, one matrix is smaller
     entries = N * max(side**2 / 2, _BLOCK) if blocks else (N + r) ** 4 / 8
@@ -95,7 +95,7 @@ def _has_block_per_point(solver: Solver, N: int, r: int) -> bool:
 def _solve(
     B: Array, Y: Array, p: float, centered: bool, tol: float, solver: Solver, blocks: bool
 ) -> tuple[Array, Array, Array, Array, int]:
-    """Return Q, center, multipliers of points and of coordinates up to scale, and iterations."""
+    """Return covariance, center, multipliers of points and coordinates up to scale, iterations."""
     # Q is the covariance in the coordinates Y of the points, of which B is the basis
     cp = cvxpy_with(solver, 'method="sdp"')
     (N, r), d = Y.shape, len(B)
@@ -156,7 +156,7 @@ def _solve(
 
 
 def _positive(multipliers: Array) -> Array:
-    """Return multipliers with negative ones, which are rounding, set to 0; all 1 if none is > 0."""
+    """Return multipliers with negative ones raised to 0; ones if none is positive."""
     clipped = np.maximum(multipliers, 0.0)
     return clipped if clipped.any() else np.ones_like(clipped)
 
@@ -169,7 +169,7 @@ def _failure(solver: Solver, got: str) -> NotAvailableError:
 
 
 def cvxpy_with(solver: str, who: str) -> Any:
-    """Return cvxpy, or raise NotAvailableError without it or this solver."""
+    """Return cvxpy, or raise NotAvailableError if it or this solver is not installed."""
     try:
         import cvxpy as cp
     except ImportError:

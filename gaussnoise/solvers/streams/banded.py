@@ -1,7 +1,7 @@
 """Diagonals of resolvents of G Gᵀ and Gᵀ G for a banded lower-triangular G, in linear time.
 
-The recursion over ticks also bounds the error of each diagonal. F is a quadratic form, b the number
-of bands below the diagonal, and a lane one of several recursions computed side by side.
+The recursion over ticks also bounds the error of each diagonal. F is a quadratic form, b is the
+number of bands below the diagonal, and a lane is one of several recursions computed side by side.
 """
 
 import math
@@ -90,7 +90,7 @@ def second_diagonals(
 ) -> Iterator[Array]:
     """Yield the diagonal of ``Σ_j c_j (Gᵀ G + s_j)⁻¹``, (n,), for each pair of weights (R, C) of G.
 
-    c are ``sizes``, s ``shifts``; G and its weights are those of :func:`diagonals`.
+    c are ``sizes`` and s are ``shifts``; G and its weights are those of :func:`diagonals`.
     """
     at_once = max(1, _NUMBERS_AT_ONCE // (2 * bands.size * len(shifts)))
     for first in range(0, len(several), at_once):
@@ -114,7 +114,7 @@ def _check_sizes(*numbers: Array) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Measured:
-    """The measurements that each tick adds to the least-squares problem."""
+    """The rows that each tick adds to a least-squares problem."""
 
     # sums of a row's coefficients from the k-th oldest unknown on, (n, b + 1, …): these are its
     # coefficients of the oldest unknown and of b differences
@@ -140,7 +140,7 @@ class _Measured:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """A least-squares problem in both directions of time."""
+    """The rows of a least-squares problem, in both directions of time."""
 
     # forwards, a row comes with its newest unknown; backwards, with its oldest
     forwards: _Measured
@@ -158,7 +158,7 @@ class _Problem:
 
 
 def _partial_sums(coefficients: Array) -> Array:
-    """Return for each row the sums from each of its entries to the last, each rounded once."""
+    """Return for each entry the sum of it and all later ones of its row, rounded once."""
     sums = coefficients.copy()
     for k in range(coefficients.shape[1] - 1):
         sums[:, k] = [math.fsum(row) for row in coefficients[:, k:].tolist()]
@@ -174,7 +174,7 @@ class _Form:
     rows: list[list[Array]]
 
     def measured(self, coefficients: list[Array], weight: Array) -> "_Form":
-        """Return the form F plus one measured row: ``F + weight · a aᵀ``, a its coefficients."""
+        """Return this form F plus one row: ``F + weight · a aᵀ``, with coefficients a."""
         pivots, rows = list(self.pivots), [list(row) for row in self.rows]
         left = list(coefficients)
         for j, row in enumerate(rows):
@@ -221,7 +221,7 @@ class _Form:
         return total, bound
 
     def share(self) -> Array:
-        """Return an upper bound on ``Σ_r (F_rr (F⁻¹)_rr)^½``, the factor of rounding errors."""
+        """Return an upper bound on ``Σ_r (F_rr (F⁻¹)_rr)^½``, the growth of rounding errors."""
         total = np.zeros_like(self.pivots[0])
         for r, square in enumerate(self.squares()):
             total += np.sqrt(square * self.variance(r, r)[1])
@@ -233,7 +233,7 @@ class _Steps:
 
     # index t + 1 is for tick t, and index 0 for the form before the first of them
     def __init__(self, ticks: int, b: int, known: Array) -> None:
-        """Allocate arrays; unknowns before the first tick get the pivots ``known``, (*lanes,)."""
+        """Allocate arrays; unknowns before the first tick have the pivots ``known``, (*lanes,)."""
         lanes = known.shape
         self.pivots = np.zeros((ticks + 1, b, *lanes))
         self.rows = [np.zeros((ticks + 1, b - 1 - j, *lanes)) for j in range(b)]
@@ -295,7 +295,7 @@ class _Steps:
             np.minimum(prior, weight, out=self.left[t])
 
     def errors(self, measured: _Measured) -> Array:
-        """Return a bound on the error that each tick adds to its form, shape (ticks, *lanes)."""
+        """Return a bound on the error that each tick adds to the form, shape (ticks, *lanes)."""
         size, b = len(measured.weights), self.pivots.shape[1]
         if not self.left[:size].min() > _LEAST:
             raise CovarianceError(UNEVEN)
@@ -326,7 +326,7 @@ class _Steps:
         return _largest_log_change(_ROTATION * (2 * b * lengths + 2 * changes))
 
     def kept(self, ticks: NDArray[np.intp], lane: int) -> Array:
-        """Return the forms after the given ticks in one lane: pivots, then rows, (K, …, q)."""
+        """Return the forms after the given ticks in one lane: pivots first, then rows."""
         return np.concatenate(
             [numbers[ticks + 1, :, lane] for numbers in (self.pivots, *self.rows)], axis=1
         )
@@ -365,7 +365,7 @@ def _add_row(
 
 @dataclass(frozen=True, eq=False)
 class _End:
-    """The quadratic forms of b unknowns on one side of the middle of K windows, with errors."""
+    """The quadratic forms before or after the middle of every window, with their errors."""
 
     form: _Form
     # bounds on the logarithmic errors of the forms, shape (K, q) for q shifts
@@ -386,7 +386,7 @@ def _middles(n: int, b: int) -> NDArray[np.intp]:
 
 
 def _recursions(directions: list[_Measured], s: Array, *, bounded: bool) -> list[_End]:
-    """Return the forms at the middles of all windows; with errors of zero unless ``bounded``."""
+    """Return the forms at the middles of all windows, with error bounds if ``bounded``."""
     # ``directions`` are alternately forwards and backwards, side by side, for all shifts s
     measured = _Measured.stacked(directions, s)
     n, b = len(measured.weights), measured.sums.shape[1] - 1
@@ -457,6 +457,6 @@ def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]
 
 
 def _largest_log_change(share: Array) -> Array:
-    """Return a bound on the change of log(vᵀ F v) if √(vᵀ F v) changes by a share of itself."""
+    """Return a bound on the change of log(vᵀFv) if √(vᵀFv) changes by the relative ``share``."""
     with np.errstate(divide="ignore"):
         return -2 * np.log1p(-np.minimum(share, 1.0))

@@ -1,4 +1,4 @@
-"""The best banded strategy, with at most as many diagonals as the ticks of one person are apart.
+"""The best strategy with at most b diagonals, if the ticks of one person are b ticks apart.
 
 The strategy C is lower triangular with at most b diagonals. One person takes part at most k times,
 at least b ticks apart, so X = CᵀC is zero between any two ticks of one person. The squared
@@ -23,7 +23,7 @@ _POWERS = (16, 128, 1024)  # means of these powers replace a maximum, one stage 
 
 
 def banded_strategy(A: Array, k: int, b: int, p: float) -> Array:
-    """Return a strategy matrix C with at most b diagonals, and about the least error ``‖sd‖_p``.
+    """Return a strategy matrix C with at most b diagonals and nearly the least error ``‖sd‖_p``.
 
     C has shape (n, n), and the sensitivity is at most one, up to rounding. Quasi-Newton steps
     change the columns' directions and the roots of u and v, which bound the columns' squared norms:
@@ -69,7 +69,7 @@ class Band:
         return np.concatenate([np.tile(root, len(self.A)), shares, [np.sqrt(0.5 / self.k)]])
 
     def _unpacked(self, x: Array) -> tuple[Array, Array, Array, Array, float]:
-        """Return unit columns, their lengths in x, squared norms d, and the roots u, v in x."""
+        """Return unit columns, their lengths in x, the squared norms, and the roots in x."""
         n, h, m = len(self.A), self.width, self.windows
         columns = np.where(self.inside, x[: n * h].reshape(n, h), 0.0)
         lengths = np.linalg.norm(columns, axis=1)
@@ -88,7 +88,7 @@ class Band:
     def value(self, x: Array, power: float) -> tuple[float, Array]:
         """Return log(squared error) of the strategy of x, and its derivatives by x.
 
-        The strategy is scaled to unit sensitivity. ``power`` is that of the mean of variances.
+        The strategy is scaled to unit sensitivity. Variances enter by a mean with this ``power``.
         """
         directions, lengths, norms, u, v = self._unpacked(x)
         total, scales = u @ u + self.k * v**2, np.sqrt(norms)

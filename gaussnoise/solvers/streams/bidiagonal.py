@@ -19,7 +19,7 @@ _WIDEST = 400.0  # the numbers of a recursion differ by at most two to this powe
 def diagonals(diagonal: Array, below: Array, shifts: Array) -> Iterator[tuple[int, Array, Array]]:
     """Yield the diagonals of ``(G Gᵀ + s)⁻¹`` and ``(Gᵀ G + s)⁻¹`` for every shift s.
 
-    G is lower bidiagonal; the index of the shift comes first. Every number has a small relative
+    G is lower bidiagonal. The index of the shift comes first. Every number has a small relative
     error for any condition of G: see :func:`relative_error`.
 
     Args:
@@ -74,7 +74,7 @@ def relative_error(n: int) -> float:
 
 
 def _steps_between(*numbers: Array) -> int:
-    """Return how many 2 × 2 matrices of ``numbers`` and ones are multiplied without overflow."""
+    """Return how many 2 × 2 matrices of ``numbers`` and ones can be multiplied without overflow."""
     sizes = np.concatenate([np.ones(1), *numbers])  # each matrix has an entry equal to one
     sizes = np.log2(sizes[sizes > 0])
     width = float(sizes.max() - sizes.min())
@@ -86,7 +86,7 @@ def _steps_between(*numbers: Array) -> int:
 
 
 def _chain(a: Array, c: Array, s: Array, rescaled: int) -> Array:
-    """Return elimination pivots with the shift subtracted, shape (n, q), for q shifts s."""
+    """Return the pivots of elimination minus the shift, shape (n, q), for the q shifts s."""
     # y_0 = a_0, then y_t = a_t x_{t−1}/(c_t + x_{t−1}) with x_t = s + y_t: a Möbius map of x with a
     # nonnegative matrix, so that √n blocks of ticks are computed together.
     n, q = len(a), len(s)

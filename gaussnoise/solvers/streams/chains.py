@@ -68,7 +68,8 @@ class Chain:
 
 
 def _forward(chain: Chain) -> list[Array]:
-    """Return, for a < k, the weight of beginnings by last tick, before k − 1 − a more ticks."""
+    """Return the weight of all beginnings that end at each tick, by the number of later ticks."""
+    # entry a: k − 1 − a later ticks
     found = [chain.start[0]]
     for start in chain.start[1:]:
         found.append(found[-1] @ chain.steps + start)
@@ -76,7 +77,7 @@ def _forward(chain: Chain) -> list[Array]:
 
 
 def _backward(chain: Chain) -> list[Array]:
-    """Return, for each c < k, the weight of continuations by c more ticks after each tick."""
+    """Return the weight of all continuations after each tick, by their number of ticks."""
     found = [np.ones(len(chain.alike))]
     for _ in chain.start[1:]:
         found.append(chain.steps @ found[-1])
@@ -84,13 +85,13 @@ def _backward(chain: Chain) -> list[Array]:
 
 
 def _ends(forward: list[Array], backward: list[Array], m: int) -> Array:
-    """Return, for (i, j), the weight of beginnings up to i and of ends from j, m places later."""
-    # a beginning up to i times an end from j on; the steps between them are left out
+    """Return for (i, j) the weight of beginnings up to i times that of ends from j on."""
+    # i and j are m places apart; the steps between them are left out
     return np.stack(forward[: len(forward) - m]).T @ np.stack(backward[: len(forward) - m][::-1])
 
 
 def best_chain(A: Array, k: int, b: int, p: float, *, vectors: bool) -> tuple[Chain, Array]:
-    """Return the Markov chain on one person's ticks with about the largest lower bound, and w.
+    """Return a Markov chain on a person's ticks with about the largest lower bound, and weights w.
 
     w are the weights of coordinates (answers). Quasi-Newton steps change c and the logarithms of s
     and K, the arrays of :class:`Chain`, to raise the lower bound ``tr((W^½ A Λ A' W^½)^½)``, where
@@ -141,7 +142,7 @@ class _Search:
         self.cuts = np.cumsum(lengths)[:-1]
 
     def first(self) -> Array:
-        """Return first variables: all sets of k ticks equally likely, smaller sets rare."""
+        """Return the first variables: sets of k ticks are equally likely, smaller sets are rare."""
         n, sizes = len(self.A), np.arange(self.k, 0, -1)
         room = np.maximum(n - (sizes - 1) * (self.b - 1), sizes)
         counts = scipy.special.gammaln([room + 1, sizes + 1, room - sizes + 1])
@@ -159,7 +160,7 @@ class _Search:
         )
 
     def _first_correlations(self, common: Array) -> Array:
-        """Return first rows c_i, flattened, with correlations ⟨c_i, c_j⟩ of ticks i and j."""
+        """Return first rows c_i, flattened, for correlations ⟨c_i, c_j⟩ of ticks i and j."""
         if self.rank <= 1:
             return common
         return np.hstack([common[:, None], _OWN * np.eye(len(common))]).ravel()
@@ -193,7 +194,7 @@ class _Search:
         return np.concatenate([*spread[: self.k], fine, *others])
 
     def chain(self, x: Array) -> Chain:
-        """Return the Markov chain with the variables x: logarithms of s and K, and c."""
+        """Return the Markov chain of x: log ``start``, log ``steps`` and ``alike``."""
         n = len(self.A)
         start, steps, alike, _ = np.split(x, self.cuts)
         K = np.zeros((n, n))
@@ -205,7 +206,7 @@ class _Search:
         return Chain(np.exp(start.reshape(self.k, n)), K, c)
 
     def coordinate_weights(self, x: Array) -> Array:
-        """Return the weights w of answers for the variables x; ``‖w‖_{s*} <= 1``."""
+        """Return the weights of answers for the variables x, scaled into the dual ball."""
         n = len(self.A)
         if not self.power:
             return np.ones(n)

@@ -1,4 +1,4 @@
-"""Quasi-Newton steps that return the best point they evaluated, and power means for maxima."""
+"""Quasi-Newton steps to the best evaluated point, and power means in place of maxima."""
 
 from collections.abc import Callable, Sequence
 
@@ -30,7 +30,7 @@ def descended(
         x: the first point.
         steps: the largest number of steps.
         memory: the number of last steps from which the curvature is estimated.
-        decrease: steps end when one decreases the value by a smaller fraction.
+        decrease: steps end when a step decreases the value by a smaller fraction.
     """
     best, least = x, np.inf
 
@@ -64,11 +64,11 @@ def sharpened(
     p: float,
     stages: Sequence[tuple[float, int]] = STAGES,
 ) -> Array:
-    """Minimise an error in the p-norm plus a smooth bound, in stages of less and less smoothing.
+    """Minimise an error in the p-norm plus a smooth bound, with less smoothing in each stage.
 
     Args:
         value: returns the logarithm to minimise and its derivatives, from a point, the power in
-            :func:`mean_power`, and β.
+            :func:`mean_power`, and a sharpness β.
         x: the first point.
         p: norm of the error, in [2, ∞].
         stages: β and the largest number of steps of each stage.

@@ -77,7 +77,7 @@ class _Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class _Atoms:
-    """The dual objective F of weights of atoms and shares of coordinates."""
+    """The dual objective F as a function of weights of atoms and shares of coordinates."""
 
     # an atom: a set of one person's ticks, and the correlations Z of the vectors added there
     A: Array
@@ -132,7 +132,7 @@ class _Atoms:
 
 @dataclass(frozen=True, eq=False)
 class _Curvature:
-    """Minus the Hessian of F in relative changes, known by its products with vectors."""
+    """Minus the Hessian of the dual objective, known by its products with vectors."""
 
     atoms: _Atoms
     now: _Evaluation
@@ -199,7 +199,7 @@ def exchange_optimum(
     tol: float,
     report: Report | None = None,
 ) -> Exchanged:
-    """Return the optimal covariance for a stream, by adding atoms that it does not cover yet.
+    """Return the optimal covariance for a stream, by adding atoms that are not covered yet.
 
     An atom is a possible contribution of one person: a set of ticks with the correlation matrix Z
     of the vectors added at these ticks. ``sets``, ``Z`` and ``weights`` are the first atoms, which
@@ -259,7 +259,7 @@ def exchange_optimum(
 def _uncovered_atoms(
     who: AbstractPatterns, coordinates: Array, beyond: float
 ) -> tuple[float, Indices, Array]:
-    """Return a bound on one person's squared change, and the atoms that change most."""
+    """Return a bound on one person's squared change, and the atoms with the largest change."""
     # an atom: a set of one person's ticks, and the correlations of vectors added there; column t
     # of coordinates is the change by one contribution at tick t
     X = coordinates.T @ coordinates
@@ -294,5 +294,5 @@ def _uncovered_atoms(
 
 
 def _gain_of_one_tick(n: int, i: int) -> Array:
-    """Return gains that put tick i into every best set."""
+    """Return values of n ticks such that every set with the largest sum has tick i."""
     return np.where(np.arange(n) == i, 1e9, 0.0)

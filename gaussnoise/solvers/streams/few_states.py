@@ -68,12 +68,12 @@ def _interpolation(knots: NDArray[np.intp], n: int) -> "scipy.sparse.csr_array":
 
 
 def _unpacked(x: Array, between: "scipy.sparse.csr_array", q: int) -> tuple[Array, Array]:
-    """Return the coefficients u and v / d at all ticks, (n, 2q), and the logits of θ, from x."""
+    """Return the recursion's coefficients at all ticks, (n, 2q), and its decays' logits, from x."""
     return between @ x[:-q].reshape(-1, 2 * q), x[-q:]
 
 
 def _of_norm_one(ratios: Array, later: Array) -> tuple[Array, Array]:
-    """Return d and v, for given v / d, so that the columns of the strategy have norm one."""
+    """Return d and v = d · ``ratios`` for which the strategy's columns have norm one."""
     d = 1 / np.sqrt(1 + np.einsum("tj,tjk,tk->t", ratios, later, ratios))
     return d, ratios * d[:, None]
 
@@ -81,7 +81,7 @@ def _of_norm_one(ratios: Array, later: Array) -> tuple[Array, Array]:
 def _value(
     x: Array, bands: Array, between: "scipy.sparse.csr_array", q: int, power: int
 ) -> tuple[float, Array]:
-    """Return the log of the variances' mean (power 1) or power-norm, and derivatives by x."""
+    """Return the log of the mean (power 1) or power-norm of variances, and its derivatives."""
     pairs, logits = _unpacked(x, between, q)
     fading = scipy.special.expit(logits)
     u, ratios = pairs[:, :q], pairs[:, q:]

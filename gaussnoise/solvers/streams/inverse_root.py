@@ -17,7 +17,7 @@ _TERMS = 8  # number of terms of theta functions; enough where the nome is at mo
 
 @dataclass(frozen=True, eq=False)
 class InverseRoot:
-    """An approximation ``x^-1/2 ≈ r(x) = Σ_j c_j/(x + s_j)`` on [low, high], all c and s positive.
+    """An approximation ``r(x) = Σ_j c_j/(x + s_j)`` of x^-½ on [low, high], with positive c and s.
 
     Attributes:
         sizes: c, shape (q,).

@@ -111,7 +111,7 @@ def evaluate(
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Bounds on the diagonals of r(G Gᵀ) (rows) and r(Gᵀ G) (columns), for r(x) near x^-½."""
+    """Bounds on the diagonals of r(G Gᵀ) (rows) and r(Gᵀ G) (columns), where r(x) is near x^-½."""
 
     rows: Array
     columns: Array
@@ -134,7 +134,7 @@ def _summed(root: InverseRoot, resolvents: Iterator[tuple[int, Array, Array, flo
 
 
 def _largest(G: Array) -> float:
-    """Return the largest row sum times the largest column sum: above all eigenvalues of G Gᵀ."""
+    """Return the largest row sum times the largest column sum, a bound on eigenvalues of G Gᵀ."""
     columns = G[0].copy()
     for m in range(1, len(G)):
         columns[:-m] += G[m, m:]
@@ -173,7 +173,7 @@ def _by_rotations(
 
 
 def _squared_norm(bands: Array, row_weights: Array, column_weights: Array) -> float:
-    """Estimate the sum of squares of the entries of G⁻¹, by its products with vectors of signs."""
+    """Estimate the squared Frobenius norm of a weighted inverse, from products with signs."""
     # G = R^-½ B C^-½, with the bands of B and the diagonal matrices R and C of weights
     n = len(row_weights)
     below = np.zeros_like(bands)  # stored by columns, as LAPACK wants it
@@ -235,7 +235,7 @@ def stream_optimum(
 
 
 def _first_point(bands: Array, p: float, tol: float) -> Array:
-    """Return logarithms of first weights of ticks and, for p > 2, of first shares of answers."""
+    """Return the logarithms of first weights of ticks and, for p > 2, of shares of answers."""
     # from shorter streams, if A⁻¹ has the same coefficients at every tick; else all equal
     mirrored, n = is_mirrored(bands, p), bands.shape[1]
     parts = 1 if p == 2 or mirrored else 2
@@ -321,7 +321,7 @@ def _report_nothing(steps: int, lower: float, upper: float) -> None:
 def _iterated(
     bands: Array, p: float, point: Array, *, tol: float, most: int, report: Report
 ) -> StreamOptimum:
-    """Return the best dual weights of a fixed-point iteration that starts at ``point``."""
+    """Return the best dual weights that a fixed-point iteration from ``point`` finds."""
     # Each step multiplies weights by leverages and, for p > 2, shares of answers by variances;
     # Anderson's method accelerates it. The point has logarithms of weights and shares.
     n = bands.shape[1]
@@ -383,7 +383,7 @@ def _iterated(
 
 
 def _log_change(shares: Array, loads: Array, barrier: float) -> Array:
-    """Return the change of the logarithms of shares when they are multiplied by ``loads``."""
+    """Return how the logarithms of shares change when shares are multiplied by ``loads``."""
     loads = loads / (shares @ loads)
     # the barrier keeps shares from vanishing
     return np.log((loads + barrier / (len(shares) * shares)) / (1 + barrier))

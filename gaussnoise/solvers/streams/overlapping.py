@@ -82,7 +82,7 @@ class _Pairs:
         return x[..., self.place]
 
     def product(self, Q: Array, R: Array) -> Array:
-        """Return ``tr(E Q E' R)`` for all pairs E, E' of matrices of the basis, (…, m, m)."""
+        """Return ``tr(E Q E' R)`` for all pairs E, E' of the basis matrices, shape (…, m, m)."""
         i, j = self.i, self.j
         out = Q[..., j[:, None], i] * R[..., i[:, None], j]
         out += Q[..., j[:, None], j] * R[..., i[:, None], i]
@@ -117,7 +117,7 @@ class _Path:
         self.places = padded[sets[:, self.own.i], sets[:, self.own.j]]
 
     def at(self, X: Array, y: Array, tau: float, shares: Array) -> _Point | None:
-        """Return the barrier method's point with X and y, or None outside its domain."""
+        """Return the barrier method's point with X and y; None outside the barrier's domain."""
         # X = A'M⁻¹A for the covariance M, and y bounds it on every set π: X_ππ ⪯ diag(y_π)
         k = self.sets.shape[1]
         padded = np.zeros((self.n + 1, self.n + 1))
@@ -149,7 +149,7 @@ class _Path:
         )
 
     def _shares(self, u: Array, eps: float, shares: Array) -> Array:
-        """Return the shares ω of answers that maximise ``Σ u ω^a + eps Σ log ω``, by Newton."""
+        """Return the shares ω that maximise ``Σ u ω^(1−2/p) + eps Σ log ω``, by Newton's method."""
         a = self.a
         for _ in range(_INNER_STEPS):
             slope = a * u * shares**a
@@ -167,7 +167,7 @@ class _Path:
         return shares
 
     def newton(self, now: _Point, tau: float) -> tuple[Array, Array, float]:
-        """Return the Newton step in X and y of :meth:`at`, and its squared decrement."""
+        """Return the Newton step in X and y of a point, and its squared decrement."""
         A, m, own = self.A, len(self.outer.i), self.own
         P, k = self.sets.shape
         w = now.shares**self.a if self.p > 2 else np.ones(self.n)
@@ -207,7 +207,7 @@ class _Path:
         return self.outer.matrix(x), dy, rising
 
     def _solved(self, H: Array, right: Array, now: _Point, tau: float, R: Array, w: Array) -> Array:
-        """Return the Newton step in X, as a vector of its entries (i, j), i <= j."""
+        """Return the Newton step in X as a vector of the entries (i, j), i <= j."""
         if self.p == 2:
             return scipy.linalg.cho_solve(
                 scipy.linalg.cho_factor(H, check_finite=False), right, check_finite=False
@@ -291,7 +291,7 @@ def overlapping_optimum(
 def _result_at(
     A: Array, sets: Indices, p: float, now: _Point, steps: int
 ) -> tuple[Overlapping, float]:
-    """Return the noise, its dual proof and the lower bound from a point of the barrier method."""
+    """Return the noise, its dual proof and the lower bound at a point of the barrier method."""
     k = sets.shape[1]
     diagonal = np.diagonal(now.blocks, axis1=1, axis2=2)
     # padding is not a tick: its entries do not count

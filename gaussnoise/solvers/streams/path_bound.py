@@ -77,7 +77,7 @@ class PathBound:
         return float(bound / sharpness), by_form
 
     def _charges(self, sizes: Array, sharpness: float) -> tuple[Array, Callable[[Array], Array]]:
-        """Return what ticks are charged for pairs not successive in a set, (k, n); derivative."""
+        """Return the charge of every tick for pairs that are not successive, and its derivative."""
         # half of a pair's contribution is charged to each tick: the largest entry of X in its row
         # or column at the pair's least distance or more; axes: place of the tick in its set, tick
         if self.k == 2:
@@ -98,7 +98,7 @@ class PathBound:
     def _largest(
         self, sizes: Array, far: NDArray[np.bool_], sharpness: float
     ) -> tuple[Array, Callable[[Array], Array]]:
-        """Return each row's smoothed maxima at distances >= 2b, >= 3b, …; and the derivative."""
+        """Return each row's smoothed maxima at distances >= 2b, >= 3b, …, and their derivative."""
         n = len(sizes)
         ticks, starts = np.arange(n), np.arange(n) + self.b * self.counts[:, None]
         inside = starts < n

@@ -54,7 +54,7 @@ class Recursion:
         return self.workload.bands, self.diagonal, self.shown, self.kept, self.fading
 
     def scaled(self, factor: float) -> "Recursion":
-        """Return the recursion whose noise is ``factor`` times that of this one."""
+        """Return the recursion with ``factor`` times the noise of this one."""
         return replace(self, diagonal=self.diagonal / factor, shown=self.shown / factor)
 
     def strategy(self) -> Array:
@@ -139,7 +139,7 @@ def steps_of(
 
 
 def fading_root(n: int, states: int, reach: float) -> tuple[Array, Array]:
-    """Return factors c and decays θ so that ``Σ_j c_j θ_j^{lag − 1}`` is near a square root.
+    """Return factors c and decays θ for which ``Σ_j c_j θ_j^{lag − 1}`` is near a square root.
 
     The root is that of the matrix of running totals, whose entries depend on the lag only. Its
     entries are first multiplied by exp(−lag/reach).

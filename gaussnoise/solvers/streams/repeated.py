@@ -49,7 +49,7 @@ def repeated_recursion(
 
 
 def _bound(who: AbstractPatterns) -> Bound:
-    """Return a function (X, power, smoothing) that bounds the squared sensitivity of X = CᵀC."""
+    """Return a function (X, power, smoothing) that bounds C's squared sensitivity; X = CᵀC."""
     # For listed sets the function returns log B and its derivatives, otherwise the bound B itself:
     # log(error²) + B is least where B is about one, so it serves as well.
     if isinstance(who, Apart) and not who.lists_few:
@@ -86,7 +86,7 @@ def _coefficients(x: Array, n: int, q: int) -> tuple[Array, Array, Array, Array]
 def _value(
     x: Array, A: Array, bound: Bound, p: float, q: int, power: int, blur: float
 ) -> tuple[float, Array]:
-    """Return log(squared error) plus the result of ``bound``, and the derivatives by x."""
+    """Return log(squared error) plus the value of ``bound``, and the derivatives by x."""
     n = len(A)
     d, u, v, fading = _coefficients(x, n, q)
     lags = np.maximum(np.subtract.outer(np.arange(n), np.arange(n)) - 1, 0)

@@ -72,7 +72,7 @@ class Separated:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """A point of the search: its variables Λ and w, and the dual objective F with derivatives."""
+    """A point of the search: its variables, and the dual objective with derivatives."""
 
     weights: Array
     inner: Array
@@ -114,7 +114,7 @@ class _Search:
         return max(values, key=lambda now: now.value)
 
     def at(self, weights: Array, inner: Array, shares: Array) -> _Point | None:
-        """Return the point with these variables, or None if Λ is not positive definite."""
+        """Return the point with these variables; None if its second moment is not definite."""
         # weights of patterns give the diagonal of Λ, inner its entries between ticks of one pattern
         n = len(self.A)
         L = np.zeros((n, n))
@@ -154,7 +154,7 @@ class _Search:
         return error_of(now.variances, self.p, sensitivity) / now.value - 1
 
     def slopes(self, now: _Point, mu: float) -> tuple[Array, Array, Array]:
-        """Return derivatives of F plus barrier: by log weights, correlations and log shares."""
+        """Return derivatives of objective and barrier by log weights, correlations, log shares."""
         # dF = ½ tr(X dΛ) + ½ Σ u_j dw_j, where a pair stands for two entries of Λ. The barrier μ Σ
         # log adds μ to every relative derivative.
         by_weight = now.weights * (self.members @ now.form.diagonal()) / 2 + mu
@@ -233,7 +233,7 @@ class _Search:
 
 
 def _projected(product, diagonal: Array, gradient: Array, groups: Array, enough: float) -> Array:
-    """Return δ with H δ = gradient, orthogonal to ``groups``; ``product`` multiplies by H."""
+    """Return δ, orthogonal to ``groups``, with H δ = gradient; ``product`` multiplies by H."""
     eased = groups / diagonal[:, None]
     middle = groups.T @ eased
 
@@ -340,7 +340,7 @@ def separated_optimum(
 
 
 def covering_sets(A: Array, who: AbstractPatterns, p: float) -> Indices:
-    """Return sets of one person's ticks that determine the best noise: all sets if they are few.
+    """Return sets of one person's ticks that determine the best noise, or all sets if they are few.
 
     The best noise is that of :func:`separated_optimum`. If there are many sets, each round adds
     those that the noise for the previous sets does not cover.

@@ -27,12 +27,12 @@ _LONGEST = 3.0  # largest step of Newton's method, in the logarithm of a weight
 
 @dataclass(frozen=True, eq=False)
 class SmoothNewton:
-    """Derivatives of the logarithms of leverages by smooth changes of the logarithms of weights.
+    """Derivatives of log leverages by smooth changes of log weights.
 
     The weights of answers are those of contributions in reverse order.
 
     Attributes:
-        changes: shape (n, k); each is one at a tick of its own, and zero at those of all others.
+        changes: shape (n, k); each is one at its own tick, and zero at the ticks of the others.
         slopes: shape (n, k), the derivatives of the leverages by each change.
     """
 
@@ -73,7 +73,7 @@ class SmoothNewton:
 
 
 def _knots(logarithms: Array) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Return for each tick the number of jumps before it, and whether it is a knot."""
+    """Return the number of jumps before each tick, and whether the tick is a knot."""
     sizes = np.abs(np.diff(logarithms, prepend=logarithms[0]))
     jumps = np.cumsum(sizes > JUMP, dtype=np.intp)
     ticks = np.arange(len(jumps))
@@ -85,7 +85,7 @@ def _knots(logarithms: Array) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
 
 
 def _smooth(logarithms: Array) -> Array | None:
-    """Return smooth changes, (n, k), cubic splines between jumps; None if there are too many."""
+    """Return smooth changes, (n, k), as cubic splines between jumps; None for too many jumps."""
     jumps, is_knot = _knots(logarithms)
     count = int(is_knot.sum())
     if count > _MOST or count * len(jumps) > _MOST_NUMBERS:
@@ -103,7 +103,7 @@ def _smooth(logarithms: Array) -> Array | None:
 
 
 def _leverages(bands: Array, several: list[Array], root: InverseRoot) -> Iterator[Array]:
-    """Yield the leverages, (n,), for each array of weights; answers have these weights reversed."""
+    """Yield the leverages, (n,), for each array of weights; answers have the weights reversed."""
     # the first and last shift but one are a little outside of the interval
     root = inverse_root(float(root.shifts[1]), float(root.shifts[-2]), _DIGITS)
     if len(bands) > 2:

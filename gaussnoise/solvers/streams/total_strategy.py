@@ -1,7 +1,7 @@
 """A banded strategy, and one weighted total of all ticks that is measured beside it.
 
 With a strategy matrix C of few diagonals, one person's ticks have orthogonal effects: X = CᵀC is
-zero between them. The best X is positive there, small and smooth, where a person takes part in few
+zero between them. The best X is positive there, small and smooth, if a person takes part in few
 of all ticks. A weighted total ``Σ v_t x_t`` beside C adds v vᵀ to X. By the formula of Sherman and
 Morrison, it lowers the variances of the answers A x by ``(B g)²/(1 + g·g)``, where B = A C⁻¹ and
 Cᵀg = v.
@@ -23,7 +23,7 @@ _FEW = 128  # with twice as many ticks or more, steps start on every second, fou
 
 
 def total_strategy(C: Array, A: Array, k: int, b: int, p: float) -> Array:
-    """Return a strategy matrix for which ``X = CᵀC + v vᵀ``, with a small error ``‖sd‖_p``.
+    """Return a strategy matrix D with ``DᵀD = CᵀC + v vᵀ`` and a small error ``‖sd‖_p``.
 
     The result is lower triangular, shape (n, n), and its sensitivity is about one. Quasi-Newton
     steps change C and v, to lower the error and :class:`TotalBound`.
@@ -49,7 +49,7 @@ def total_strategy(C: Array, A: Array, k: int, b: int, p: float) -> Array:
 
 
 def _of_fewer(A: Array, k: int, b: int, p: float) -> tuple[Array, Array]:
-    """Return column lengths beside the best total, over those without a total; and the total."""
+    """Return the ratios of column lengths with and without the best total, and this total."""
     C, search = banded_strategy(A, k, b, p), _Search(A, k, b)
     x = search.packed(C, np.full(len(A), _FIRST / k))
     beside, v = search.unpacked(sharpened(search.value, x, p))
@@ -61,17 +61,17 @@ class _Search:
         self.A, self.band, self.bound = A, Band(A, k, b), TotalBound(len(A), k, b)
 
     def packed(self, C: Array, v: Array) -> Array:
-        """Return the variables x of C and v."""
+        """Return the variables x that stand for C and v."""
         return np.concatenate([C[self.band.places], v])
 
     def unpacked(self, x: Array) -> tuple[Array, Array]:
-        """Return C and v of the variables x: entries of C on the band, then v."""
+        """Return the C and v that the variables x stand for: entries of C on the band, then v."""
         C, count = np.zeros_like(self.A), len(x) - len(self.A)
         C[self.band.places] = x[:count]
         return C, x[count:]
 
     def strategy(self, x: Array) -> Array:
-        """Return a lower triangular matrix D with ``DᵀD = CᵀC + v vᵀ``."""
+        """Return a lower triangular D with ``DᵀD = CᵀC + v vᵀ``, for the C and v of x."""
         C, v = self.unpacked(x)
         D = np.zeros_like(C)
         D[::-1, ::-1] = np.linalg.cholesky((C.T @ C + np.outer(v, v))[::-1, ::-1]).T

@@ -1,1 +1,1 @@
-"""Optimal noise for tables of counts: by symmetry, and for products of queries."""
+"""Optimal noise for tables of counts and for products of queries."""

@@ -1,6 +1,6 @@
-"""The best strategy of an attribute whose tables have no other attribute, for replaced records.
+"""The best strategy of an attribute that is alone in its tables, if records are replaced.
 
-Then the total is known, and only the differences of columns of the measured matrix count. This is
+The total is known then, and only the differences of columns of the measured matrix count. This is
 the problem of the differences of listed points, which is solved on all pairs at once.
 """
 
@@ -43,12 +43,12 @@ def differences(base: AbstractBase) -> Array:
 
 
 def _centered(gram: Array) -> Array:
-    """Return the Gram matrix of columns minus the first, given that of the columns."""
+    """Return the Gram matrix of the columns minus the first column, from that of the columns."""
     return gram - gram[:1] - gram[:, :1] + gram[0, 0]
 
 
 def best_differences(gram: Array) -> tuple[Array, Array]:
-    """Return X, the Gram matrix of the columns with the best differences, and weights of pairs.
+    """Return the Gram matrix X of the columns with the best differences, and weights of pairs.
 
     ``gram``, shape (n, n), is that of the queries. X has equal diagonal entries. The weights, shape
     (n, n), symmetric with a zero diagonal, prove that no other X is much better.
@@ -72,7 +72,7 @@ def best_differences(gram: Array) -> tuple[Array, Array]:
 
 
 def _solved(points: Array) -> tuple[PairFidelity, Maximum]:
-    """Return the best weights of all pairs of points; one of the points is zero."""
+    """Return the best weights of all pairs of points, one of which is zero."""
     n, apart = len(points), _distances(points @ points.T)
     fidelity, start = PairFidelity(points, 2, False, span(points)), None
     if n > _FEW and np.diag(apart, 1).mean() < _LIKE * apart.mean():
@@ -88,6 +88,6 @@ def _solved(points: Array) -> tuple[PairFidelity, Maximum]:
 
 
 def _distances(gram: Array) -> Array:
-    """Return the squared distances of points with this Gram matrix."""
+    """Return the squared distances of the points that have this Gram matrix."""
     squares = np.diag(gram)
     return np.maximum(squares[:, None] + squares - gram - gram.T, 0.0)

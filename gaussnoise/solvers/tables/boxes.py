@@ -57,7 +57,7 @@ def overlap(box: Box, other: Box) -> Box | None:
 
 
 def within(box: Box, outer: Box) -> Box:
-    """Return slices that select a box from the array of cells of ``outer``, which contains it."""
+    """Return the slices for ``box`` in the array of cells of ``outer``, which contains the box."""
     return tuple(
         [slice(a.start - b.start, a.stop - b.start) for a, b in zip(box, outer, strict=True)]
     )

@@ -1,4 +1,4 @@
-"""Optimal noise for tables: by symmetry, one variance for each type of residual measurement.
+"""Optimal noise for tables, with one variance for each type of residual measurement.
 
 T stands for a set of attributes and for its residual measurement: the part of the tables that
 depends on all attributes of T and sums to zero along each. Sets that differ only by permuting
@@ -41,14 +41,14 @@ class TableNoise:
     Attributes:
         noise: shape (types,), the variance of the residual measurement of each type of attribute
             set, if the columns of the contrasts have length one.
-        shares: shape (types of tables,), the dual weight of each type of tables, summed over the
+        shares: shape (types of tables,), the dual weight of each type of table, summed over the
             tables of the type.
         patterns: shape (k, classes), each row a pattern: the number of attributes of each class in
             which a record and its replacement differ; one row of zeros if records are not replaced,
             or nothing is measured.
         pattern_weights: shape (k,), the patterns' probabilities.
         steps: iterations spent.
-        unproven: whether there were too many patterns to check all, and the search for the worst
+        unproven: whether patterns were too many to check all, and the search for the worst
             one ended before it proved the tolerance.
         interrupted: whether Ctrl-C ended the solve.
     """
@@ -65,7 +65,7 @@ class TableNoise:
 def table_noise(
     workload: Workload, p: float, *, replaced: bool, tol: float, watch: Watch
 ) -> TableNoise:
-    """Return the optimal noise: maximise the dual ``Σ_T √(L_T κ_T)`` over weights of the tables.
+    """Return the optimal noise, by maximising the dual ``Σ_T √(L_T κ_T)`` over table weights.
 
     If ``replaced`` (neighbouring data differ in one replaced record), the maximum is also over
     weights of patterns: sets of attributes in which the record and its replacement differ. T runs
@@ -123,7 +123,7 @@ def table_noise(
 def _worst_patterns(
     workload: Workload, shares: Array, known: Patterns, most: float
 ) -> tuple[Patterns, Array, float]:
-    """Return the patterns that change the measurements most, their squared changes, and a bound."""
+    """Return the patterns that change the measurements most, their changes, and an upper bound."""
     if is_enumerable(workload.moving):
         moved = workload.patterns_moved(shares)
         order = np.argpartition(-moved, min(_NEW_PATTERNS, moved.size) - 1, axis=None)
@@ -139,7 +139,7 @@ def _worst_patterns(
 
 
 def _first_patterns(workload: Workload) -> Patterns:
-    """Return the first patterns: one attribute differs, all attributes, or all but one."""
+    """Return the patterns with one attribute, all attributes or all but one."""
     most = np.array(pattern_shape(workload.moving), dtype=np.intp) - 1
     most[[k for k in workload.public if k < len(most)]] = 0
     single = np.eye(len(most), dtype=np.intp)[most > 0]

@@ -1,4 +1,4 @@
-"""Attributes that are equivalent in a workload, and the types of attribute subsets that remain."""
+"""Classes of equivalent attributes in a workload, and the types of attribute subsets."""
 
 import itertools
 import math
@@ -62,7 +62,7 @@ def alike(
         return having[having != i].reshape(len(having), rows.shape[1] - 1)
 
     def exchangeable(i: int, mine: Rows, j: int, other: Rows) -> bool:
-        """Return whether swapping i and j leaves the values of all subsets unchanged."""
+        """Return whether an exchange of i and j leaves the values of all subsets unchanged."""
         without_j, without_i = (mine != j).all(axis=1), (other != i).all(axis=1)
         return np.array_equal(mine[without_j], other[without_i])
 

@@ -1,4 +1,4 @@
-"""Strategies of one attribute whose columns have short differences, for records that are replaced.
+"""Strategies of one attribute with short differences of columns, for replaced records.
 
 A strategy is the matrix that is applied to the counts of an attribute's categories before noise is
 added. Cells are these categories.
@@ -16,7 +16,7 @@ _THIN = 1e-12
 def pair_gram(
     gram: Array, single: float, tol: float, start: Array | None = None
 ) -> tuple[Array, Array]:
-    """Return the X of least cost, the Gram matrix of a strategy's columns, and dual weights.
+    """Return the Gram matrix X of a strategy's columns with the least cost, and dual weights.
 
     A strategy is the matrix that is applied to the counts of an attribute's n cells (categories)
     before noise is added. The cost is ``tr(G X⁻¹) + w max_x X_xx + max_{x≠y} (X_xx + X_yy − 2κ

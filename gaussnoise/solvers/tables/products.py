@@ -1,4 +1,4 @@
-"""Optimal noise for products of queries: a small certified problem per attribute, then scales.
+"""Optimal noise for products of queries, from one small certified problem for each attribute.
 
 The strategy of an attribute is the matrix that is applied to the counts of its categories before
 noise is added: the total 1', and contrasts B. Attribute i is solved alone, for the Gram matrix
@@ -76,7 +76,7 @@ class ProductNoise:
             categories, shape (n,).
         noise: the variances of the tables' measurements.
         rounds: the number of times the attributes were solved.
-        grams: for each class whose strategy was solved for, the Gram matrix of its queries: a
+        grams: for each class with a solved strategy, the Gram matrix of its queries: a
             weighted sum over its bases in all tables.
         bits: the number of bits of the integer contrasts of these classes.
         pairs: for each class of attributes whose tables have no other attribute, if records are
@@ -103,7 +103,7 @@ def product_noise(
 ) -> ProductNoise:
     """Return the best strategies of all classes of attributes, and the noise of the tables.
 
-    A strategy is the matrix that is measured of one attribute. Strategies and their dual weights
+    A strategy is the matrix by which an attribute is measured. Strategies and their dual weights
     are found by a fixed point, then the noise is computed. Classes in ``joined`` are solved as if
     they were in tables with others.
     """
@@ -174,10 +174,7 @@ def product_noise(
 def _apart(
     workload: Workload, p: float, grams: Mapping[int, Array], bits: int
 ) -> tuple[Workload, dict[int, Array]]:
-    """Return the workload with the best strategies of these classes, and weights of pairs.
-
-    No table has attributes of these classes beside others; ``grams`` are those of their bases.
-    """
+    """Return the workload with the best strategies of classes that are alone, and pair weights."""
     # For p > 2, a base has the more weight the larger its error is, which depends on the strategy.
     # Each strategy is for the mean of the weights so far: the last ones alone would not settle.
     mixing = p > 2 and any(len(bases) > 1 for bases in grams.values())
@@ -227,7 +224,7 @@ def paired(single: ProductNoise, p: float, *, tol: float, watch: Watch) -> Produ
 def _best_strategy(
     workload: Workload, p: float, k: int, gram: Array, bits: int
 ) -> tuple[float, Workload]:
-    """Return (error, workload) with the best strategy of class k that a search finds."""
+    """Return the least error found over strategies of class k, and the workload with this one."""
     # two numbers vary: the penalty on totals, and the weight of column lengths against differences
     start: Array | None = None
     tried: list[tuple[float, Workload]] = []
@@ -252,7 +249,7 @@ def _best_strategy(
 
 
 def _replaced_error(workload: Workload, p: float) -> float:
-    """Return the p-norm error of noise that is scaled to the largest change by a replacement."""
+    """Return the p-norm error of noise scaled to the largest change by a replaced record."""
     design = table_noise(workload, p, replaced=True, tol=_LOOSE, watch=Watch(None))
     shares = 1 / design.noise
     if not is_enumerable(workload.moving):
@@ -266,7 +263,7 @@ def _replaced_error(workload: Workload, p: float) -> float:
 def _derivatives(
     workload: Workload, p: float, tables: TableNoise, *, replaced: bool
 ) -> dict[int, tuple[Array, float]]:
-    """Return, for every class, dF/dg for its bases and the ratio of dF/ds to dF/dg."""
+    """Return by class: the error's derivative by each base's gain; a ratio, total gain to gain."""
     # g and s: variances of the answers from unit noise on the class's contrasts and on its total
     A = workload.dual_loss(p)
     shares = tables.shares / tables.shares.sum()
@@ -319,7 +316,7 @@ def one_attribute(gram: Array, bits: int) -> tuple[SolvedStrategy, Array]:
 
 
 def _strategy(X: Array, bits: int) -> SolvedStrategy:
-    """Return integer contrasts that, together with the total, have about the Gram matrix X."""
+    """Return integer contrasts that together with the total have about the Gram matrix X."""
     n = len(X)
     X = X / np.diag(X).max()
     X[np.diag_indices(n)] = 1.0  # the longest column sets the sensitivity: others may be as long
@@ -337,7 +334,7 @@ def _strategy(X: Array, bits: int) -> SolvedStrategy:
 def curve_strategy(X: Array, bits: int, off: int) -> SolvedStrategy:
     """Return integer contrasts with about the Gram matrix X, for a number whose squares are summed.
 
-    X is known up to a factor and a multiple of 11'. ``off``: see there.
+    X is known up to a factor and a multiple of 11'. ``off`` is that of :class:`SolvedStrategy`.
     """
     n, share = len(X), max(_UNSEEN, _ROUNDED / 4**bits)
     while True:
@@ -379,7 +376,7 @@ def opposite(gram: Array, weights: Array) -> NDArray[np.bool_]:
 
 
 def _contrasts(X: Array) -> Array:
-    """Return the contrasts B with unit columns, (n − 1, n): ``X = 11'/τ + (1 − 1/τ) B'B``."""
+    """Return contrasts B with unit columns, (n − 1, n), and X = 11'/τ + (1 − 1/τ) B'B for a τ."""
     # τ = 1'X⁻¹1
     tau = float(np.linalg.inv(X).sum())
     values, axes = np.linalg.eigh((X - 1 / tau) / (1 - 1 / tau))
@@ -387,7 +384,7 @@ def _contrasts(X: Array) -> Array:
 
 
 def _integers(B: Array, bits: int) -> NDArray[np.int64]:
-    """Return integers near the columns of B scaled to length 2^bits; no column is longer."""
+    """Return integers near the columns of B, scaled so that none is longer than 2^bits."""
     most = 4**bits
     unit = B / np.linalg.norm(B, axis=0) * 2.0**bits
     best = np.trunc(unit)  # never longer than the unrounded column
@@ -407,7 +404,7 @@ def _integers(B: Array, bits: int) -> NDArray[np.int64]:
 
 
 def contrast_bits(workload: Workload, solved: Sequence[int]) -> int:
-    """Return the bits for contrasts whose products over a table, with noise, fit 64 bits."""
+    """Return the bits of contrasts with products over a table that, with noise, fit 64 bits."""
     bits, solved = _MOST_BITS, [k for k in solved if workload.strategies[k].size > 2]
     clipped = any(isinstance(base, Clipped) for bases in workload.bases for base in bases)
     most = _PRODUCT_BITS - (_PART_BITS if clipped else 0)
@@ -422,7 +419,7 @@ def contrast_bits(workload: Workload, solved: Sequence[int]) -> int:
 def _check_bases(
     asked: Mapping[int, Sequence[AbstractBase]], grams: Mapping[int, Sequence[Array]]
 ) -> None:
-    """Refuse query matrices of too small or large entries, or that merge two categories."""
+    """Refuse query matrices with too small or large entries, or with nearly equal columns."""
     for k, bases in asked.items():
         for base, gram in zip(bases, grams[k], strict=True):
             largest, name = float(np.abs(gram).max()), type(base).__name__

@@ -1,4 +1,4 @@
-"""The algebra of residuals: a marginal of S is a sum over T ⊆ S of tensors with zero sums.
+"""Residuals: the table of attributes S is a sum over T ⊆ S of tensors with zero sums.
 
 The residual of T is the tensor over the attributes of T that sums to zero along each of them.
 """
@@ -19,7 +19,7 @@ _MOST_SUBSETS = 2**22
 
 
 def residual_subsets(subsets: Collection[Subset], sizes: Sequence[int]) -> list[Subset]:
-    """Return all sets T inside one of the attribute ``subsets`` that have a residual, small first.
+    """Return all sets T within any of the attribute ``subsets`` that have a residual, small first.
 
     The residual of T is a tensor over its attributes that sums to zero along each. It is always
     zero, and T is left out, if an attribute of T has only one category (``sizes``).
@@ -40,7 +40,7 @@ def check_count(count: int) -> None:
 
 
 def subsets_of(S: Subset) -> Iterator[Subset]:
-    """Return all subsets of S, small ones first."""
+    """Yield all subsets of S, small ones first."""
     return itertools.chain.from_iterable(itertools.combinations(S, k) for k in range(len(S) + 1))
 
 

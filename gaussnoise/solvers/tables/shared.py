@@ -23,7 +23,7 @@ class SharedFidelity:
     Attributes:
         inner: the objective with one weight for every coordinate (query).
         tables: shape (d,), the index of each coordinate's table, 0..k − 1.
-        queries: shape (k,), q: number of queries of each table, also of those that no record
+        queries: shape (k,), q: number of queries of each table. It includes queries that no record
             changes, which are not coordinates.
     """
 

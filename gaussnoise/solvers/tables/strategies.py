@@ -124,7 +124,7 @@ class AbstractStrategy(abc.ABC):
         """The same strategy for a known total N, which other attributes do not share.
 
         Let u be integers near the mean column of C. ``C − u1'`` is measured in place of C: the
-        contrasts change by uN, which is known, and differences of records not at all. Shares v of
+        contrasts change by the known uN, and differences of records do not change. Shares v of
         the total become about 1/n. With C they can be thousands of times as large, if the columns
         are on a large sphere, and then cancel against the contrasts.
         """
@@ -233,21 +233,21 @@ class IdentityStrategy(AbstractStrategy):
 @final
 @dataclass(frozen=True, eq=False)
 class SolvedStrategy(AbstractStrategy, PickledByArguments):
-    """Integer contrasts found by solving one attribute's problem; they determine all other numbers.
+    """Integer contrasts found by solving one attribute's problem, which determine the strategy.
 
     The inverse is computed from the rounded contrasts, so decoding adds no error of rounding.
 
-    For a number whose squares are summed, no row is the second category alone: its weights on the
-    first three are ``((1 − t)², 2t(1 − t), t²)``, or it is in the fourth. The longest "column" is
-    then that of a row. Between j/K and (j + 1)/K the curve is in the triangle of its ends and of
-    the point where its tangents there meet (a Bézier curve's control points, Farin 2002), so that
-    these 2K + 1 points take the place of the three columns: a norm is convex.
+    For a number whose squares are summed, no row is the second category alone: a row has weights
+    ``((1 − t)², 2t(1 − t), t²)`` on the first three categories, or is in the fourth. The longest
+    "column" is then that of a row. For t from j/K to (j + 1)/K, this curve is in the triangle of
+    its ends and of the point where its tangents there meet (a Bézier curve's control points, Farin
+    2002). A norm is convex, so these 2K + 1 points take the place of the three columns.
 
     Attributes:
         contrasts: C, shape (n − 1, n); [1; C] is invertible.
-        off: for such a number, how many units of two rows may be in cells off the products of their
-            numbers' curves, as units are whole; 0 for all other attributes.
-        common: integers u, shape (n − 1,), if :attr:`centred`; otherwise none, which means zeros.
+        off: for such a number, how many units of two rows may be outside the products of curves
+            because units are whole numbers; 0 for other attributes.
+        common: integers u, shape (n − 1,), of :attr:`centred`; empty, which means zeros, otherwise.
     """
 
     contrasts: NDArray[np.int64]
@@ -290,7 +290,7 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
     @cached_property
     def _points(self) -> tuple[NDArray[Any], int]:
-        """Points, as columns, whose hull holds c times the contrasts of all rows; and c²."""
+        """Points (columns) with a hull that holds the contrasts of all rows times a c; and c²."""
         if not self.off:
             return self.contrasts, 1
         one = _SEGMENTS**4
@@ -325,7 +325,7 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
     @cached_property
     def measured(self) -> NDArray[np.int64]:
-        """The contrasts that are measured: C, less the multiple of the total if it is known."""
+        """The measured contrasts: C, minus a multiple of the total if that is known."""
         if not self.common:
             return self.contrasts
         return self.contrasts - np.array(self.common, dtype=np.int64)[:, None]
@@ -337,7 +337,7 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
     @cached_property
     def _inverse(self) -> Array:
-        """The inverse [v, B⁺] of [1; B]: it decodes a total and contrasts to counts."""
+        """The inverse of the total and scaled contrasts, which decodes these to counts."""
         scale = np.sqrt(float(self.square))
         return np.asarray(
             np.linalg.inv(np.vstack([np.ones(self.size), self.measured / scale])), dtype=np.float64
@@ -364,7 +364,7 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
 
 def _curve(size: int) -> NDArray[np.int64]:
-    """Return points whose convex hull holds all rows of a number with squares, times K²."""
+    """Return points whose hull holds all rows of a number with squares, times ``_SEGMENTS``²."""
     K, j = _SEGMENTS, np.arange(_SEGMENTS + 1)
     s, t = np.append(j, j[:-1]), np.append(j, j[1:])
     points = np.zeros((size, 2 * K + size - 2), dtype=np.int64)

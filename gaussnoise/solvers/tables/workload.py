@@ -1,4 +1,4 @@
-"""A workload of tables over bases, by type: one entry for all tables, or all measurements, alike.
+"""A workload of tables over bases, with one entry for all tables, or measurements, of a type.
 
 T stands for a set of attributes, and for its residual measurement. A replaced record and its
 replacement differ in a set D of attributes, the pattern. Shares are 1/variance of a measurement.
@@ -42,7 +42,7 @@ Table = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Requested tables and their measurements, with one entry for all equivalent ones.
+    """Requested tables and their measurements, with one entry for each type.
 
     Tables are answered from residual measurements. The measurement of a set T of attributes applies
     ``⊗_{i∈T} B_i ⊗_{i∉T} 1'`` to the counts of all cells, where B_i are the contrasts of attribute
@@ -229,7 +229,7 @@ class Workload:
         """The summed variances of a base's queries from unit noise on contrasts, and on totals.
 
         Keys are (index of the class, index of the base). A total that no answer needs still gets a
-        small variance, so that it is measured and cells can be released.
+        small variance: it is then measured, and cells can be released.
         """
         traces = {}
         for k, (strategy, bases) in enumerate(zip(self.strategies, self.bases, strict=True)):

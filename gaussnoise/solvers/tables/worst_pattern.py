@@ -1,4 +1,4 @@
-"""The worst pattern, by branch and bound if patterns are too many to check all.
+"""The worst pattern, found by branch and bound if patterns are too many to check all.
 
 A pattern D is the set of attributes in which two records differ. T is the set of attributes of a
 measurement, with the share 1/variance. Attributes of a class are equivalent.
@@ -75,7 +75,7 @@ def least_sum(
         shares: by type, the share of each T of this type, nonnegative.
         unequal: a factor in [−1, 1] of each class; 1 for attributes that never differ.
         starts: further patterns from which descents start, shape (k, classes).
-        enough: the search ends once it has proven that no sum is below this number, or has found a
+        enough: the search ends when it has proven that no sum is below this number, or has found a
             smaller sum; by default, it ends close to the least sum.
         effort: the allowed work, as a multiple of the usual; with 0, patterns are found by descent
             only, and the lower bound is coarse.
@@ -135,12 +135,12 @@ def searched_move(
 
 
 def _least_product(factors: Sequence[float]) -> float:
-    """Return a lower bound on the product of any of the factors, which are in [−1, 1]."""
+    """Return a lower bound on the product of any subset of the factors, all in [−1, 1]."""
     return min(min(factors, default=1.0), math.prod(factors))
 
 
 class _Sum:
-    """The sum f(j) that the search minimises; j_k attributes of each class k are unequal."""
+    """The sum that the search minimises, as a function of how many attributes differ by class."""
 
     # f(j) = Σ_T share_T Π_{k∈T} p_{k,t}(j_k) over the measured types T, t attributes of class k.
     # p_{k,t}(j), a polynomial in j, is the coefficient of z^t in (1 + ρ_k z)^j (1 + z)^{m_k − j}.
@@ -196,7 +196,7 @@ class _Sum:
 
     @cached_property
     def monomials(self) -> "_Monomials":
-        """All monomials that divide the monomial of some term; variables are one per class."""
+        """All monomials that divide the monomial of any term, in one variable per class."""
         rows = [
             _padded(classes[:, np.repeat(np.arange(len(counts)), powers)], self)
             for classes, counts, _ in self.groups
@@ -208,7 +208,7 @@ class _Sum:
         return _Monomials(table, self.count)
 
     def around(self, low: Indices, high: Indices) -> tuple[Array, float]:
-        """Return the coefficients in y of ``f(high − (high − low) y)``, and their absolute sum."""
+        """Return the sum's coefficients in y at ``high − (high − low) y``, and their total size."""
         width = (high - low).astype(np.float64)
         at = self._values[np.arange(self.count), high]
         local = np.zeros((self.count, self.degree + 1, self.degree + 1))
@@ -238,7 +238,7 @@ def _powers(counts: Indices) -> list[Indices]:
 
 
 def _padded(rows: Indices, terms: _Sum) -> Indices:
-    """Return sorted rows of classes, filled with ``count`` to the length of the sum's degree."""
+    """Return sorted rows of classes, padded to the degree of the sum."""
     full = np.full((len(rows), terms.degree), terms.count, dtype=np.intp)
     full[:, : rows.shape[1]] = rows
     return np.sort(full, axis=1)
@@ -265,7 +265,7 @@ class _Monomials:
 
     @cached_property
     def _second(self) -> tuple[Indices, Indices, Indices, Indices, int]:
-        """Second derivatives: monomials, two variables, index of the rest; number of rests."""
+        """The second derivatives: monomials, two variables, indices and number of the rests."""
         parts = []
         for a, b in itertools.permutations(range(self.degree), 2):
             rows = np.flatnonzero((self.table[:, [a, b]] < self.count).all(axis=1))
@@ -280,7 +280,7 @@ class _Monomials:
 
     @cached_property
     def _lower(self) -> tuple["_Monomials", Indices, Indices, Indices, Array]:
-        """The distinct monomials after one factor is removed, and where each factor was removed."""
+        """The distinct monomials with one factor removed, and the places where it was removed."""
         parts = []
         sizes = (self.table < self.count).sum(axis=1)
         for a in range(self.degree):
@@ -292,14 +292,14 @@ class _Monomials:
         return _Monomials(left, self.count), rows, taken, places, 1 / sizes[rows]
 
     def work(self, free: int) -> float:
-        """Return how many numbers a bound reads for ``free`` classes; infinity if too many."""
+        """Return how many numbers a bound for ``free`` classes reads; infinity if too many."""
         if len(self.table) * self.degree * (self.degree - 1) > _MOST_ENTRIES:
             return math.inf
         matrices = self._second[-1] if self.degree > 1 else 0
         return matrices * free**3 + 100.0 * self.table.size
 
     def split_work(self, free: int) -> float:
-        """Return how many numbers are read in total by the bounds of monomials of lower degree."""
+        """Return how many numbers the bounds of monomials of lower degree read in total."""
         if self.degree < 3:
             return 0.0
         lower = self._lower[0]
@@ -308,7 +308,7 @@ class _Monomials:
     def bound(
         self, coefficients: Array, low: Array, free: Indices, widths: Array, enough: float
     ) -> tuple[float, Array, Array, float]:
-        """Return a lower bound for low <= y <= 1, its point, scores to split by, and its work."""
+        """Return a lower bound for low <= y <= 1, its point, scores for a split, and its work."""
         # y_k is 0 on classes that are not free; a bound of at least ``enough`` needs no improvement
         value, y, doubts = self._convex(coefficients, low, free)
         work = self.work(len(free))
@@ -333,7 +333,7 @@ class _Monomials:
         return max(value, math.fsum(splits)), y, doubts, work
 
     def _convex(self, coefficients: Array, low: Array, free: Indices) -> tuple[float, Array, Array]:
-        """Return a lower bound on the sum q, a y near its minimum, and the gap at y by class."""
+        """Return a lower bound on the sum, a y near its minimum, and the gap at y by class."""
         # q(y) − ½ Σ d_k y_k (1 − y_k) is convex and nowhere above q if d = Σ d_M with
         # M + diag(d_M) ⪰ 0 for all matrices M, the coefficients of the second derivative of q
         bend = np.zeros(self.count)
@@ -376,7 +376,7 @@ class _Monomials:
         return tangent * size, y, bend * y * (1 - y) / 2
 
     def _bend(self, coefficients: Array, free: Indices) -> Array:
-        """Return d >= 0 for the free classes so that the sum plus ``½ Σ d_k y_k²`` is convex."""
+        """Return d >= 0 for the free classes that makes the sum plus ``½ Σ d_k y_k²`` convex."""
         rows, first, second, places, count = self._second
         position = np.full(self.count, -1)
         position[free] = np.arange(len(free))
@@ -420,7 +420,7 @@ class _Search:
 
     @property
     def work(self) -> float:
-        """The cost of one bound on the box of all patterns: how many numbers it reads."""
+        """The number of numbers that one bound on the box of all patterns reads."""
         return self._terms.monomials.work(len(self._moving))
 
     @property
@@ -430,19 +430,19 @@ class _Search:
 
     @property
     def wanted(self) -> float:
-        """The bound at which a box needs no more splits; −∞ once a sum is below ``enough``."""
+        """The bound at which a box is not split further; −∞ once a sum is below ``enough``."""
         if self._enough is None:
             return self.best - _CLOSE
         return -math.inf if self.best < self._enough else self._enough
 
     def descend(self, starts: Indices | None) -> None:
-        """Lower the sum from ``starts``, and from all or no attributes; record the patterns."""
+        """Lower the sum from ``starts``, all attributes and no attributes; record the patterns."""
         first = np.vstack([self._sizes, np.zeros_like(self._sizes)])
         for start in first if starts is None else np.vstack([first, starts]):
             self._descend_from(np.minimum(start, self._sizes))
 
     def _descend_from(self, pattern: Indices) -> None:
-        """Lower the sum until no change of one or two classes helps, and record the patterns."""
+        """Lower the sum while a change of one or two classes helps, and record the patterns."""
         value = self._terms.value(pattern)
         while True:
             pattern, value = self._one_by_one(pattern, value)
@@ -470,7 +470,7 @@ class _Search:
         return pattern, value
 
     def _steps(self, pattern: Indices) -> list[Indices]:
-        """Return patterns with one class changed by ±1, and a second class by the best change."""
+        """Return patterns with one class changed by ±1, and a second class changed for the best."""
         steps = []
         for k in self._moving:
             for moved in (pattern[k] - 1, pattern[k] + 1):
@@ -490,7 +490,7 @@ class _Search:
         return steps
 
     def bound(self, most: float) -> float:
-        """Return a proven lower bound on all sums, as near as ``most`` work allows."""
+        """Return a proven lower bound on all sums, as close as ``most`` work allows."""
         boxes: list[tuple[float, int, Indices, Indices, Array, Array]] = []
         spent, made = 0.0, 0
 
