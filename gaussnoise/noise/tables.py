@@ -195,6 +195,9 @@ def _answer(
         ),
         public=problem.public,
     )
+    if optimum.shares is not None:
+        other = replace(certificate, shares=optimum.shares)
+        certificate = max(certificate, other, key=ProductCertificate.lower_bound)
     if replaced and len(tables.noise):
         certificate = max(_pair_laws(certificate, workload), key=ProductCertificate.lower_bound)
     upper = max(domain.weights) * workload.error(noise, p) * (1 + ROUNDING_MARGIN)

@@ -41,9 +41,12 @@ from .workload import Workload
 
 _TOLERANCE = 1e-7  # gap of a one-attribute problem: far below the loss by the product form itself
 _LOOSE = 1e-3  # gap of the tables' weights while the attributes still change
-_STILL = 1e-4  # largest relative change of any μ at the fixed point
+_STILL = 1e-4  # largest relative change of any μ, or weight of a base, at the fixed point
+_SAME = 1e-9  # weights of bases that differ less are equal
 _MOST_ROUNDS = 25
-_MOST_MIXED = 16  # most solutions of attributes alone that have several bases, p > 2
+# Where weights of tables are means over all rounds: how much a new round counts in relation to the
+# earlier ones, and the rounds without a smaller error after which the last one is enough.
+_FRESH, _PATIENCE = 2, 6
 _MOST_SOLVED = 1200  # number of categories that take half a minute
 # Limits of Gram matrices, so that products and differences keep digits.
 _SMALLEST, _LARGEST = 1e-90, 1e90
@@ -81,6 +84,8 @@ class ProductNoise:
         bits: the number of bits of the integer contrasts of these classes.
         pairs: for each class of attributes whose tables have no other attribute, if records are
             replaced, the dual weights of pairs of categories, see :func:`best_differences`.
+        shares: the dual weights of the types of tables for which strategies are best, where they
+            are means over several rounds; those of ``noise`` are for these strategies alone.
     """
 
     workload: Workload
@@ -90,6 +95,7 @@ class ProductNoise:
     grams: Mapping[int, Array]
     bits: int
     pairs: Mapping[int, Array] = field(default_factory=dict)
+    shares: Array | None = None
 
 
 def product_noise(
@@ -127,79 +133,130 @@ def product_noise(
     ]
     # where only differences count, attributes without others in their tables have a problem each
     apart = [k for k in solved if replaced and k in workload.alone and k not in joined]
-    solved = [k for k in solved if k not in apart]
-    cells = [np.full(strategy.size, 1 / strategy.size) for strategy in workload.strategies]
-    bits = contrast_bits(workload, [*solved, *apart])
-    penalties: dict[int, float] = {}
-    slopes: dict[int, tuple[Array, float]] = {}
-    rounds, moved = 0, math.inf if solved else 0.0
-    with interrupts_pass():  # an unfinished solution of one attribute makes all others worse
-        while moved > _STILL and rounds < _MOST_ROUNDS:
-            noise = table_noise(workload, p, replaced=replaced, tol=_LOOSE, watch=Watch(None))
-            slopes = _derivatives(workload, p, noise, replaced=replaced)
-            strategies, rounds, moved = list(workload.strategies), rounds + 1, 0.0
-            for k in solved:
-                weights, ratio = slopes[k]
-                if not weights.any():  # all tables with the attribute are exact
-                    continue
-                weights = weights / max(weights)
-                traces = np.array([workload.traces[k, b] for b in range(len(weights))])
-                # μ solves √(gain/(total + μ)) = ratio, and is kept between 0 and ``most``
-                gain, total_gain = weights @ traces
-                gram = np.tensordot(weights, np.stack(grams[k]), axes=1)
-                most = _MOST_PENALTY * float(gram.mean())
-                penalty = (
-                    most
-                    if gain > (most + total_gain) * ratio**2
-                    else max(gain / ratio**2 - total_gain, 0.0)
-                )
-                size = total_gain + penalty
-                moved = max(moved, abs(penalty - penalties.get(k, math.inf)) / size)
-                penalties[k] = penalty
-                strategies[k], cells[k] = one_attribute(gram + penalty, bits)
-            workload = workload.measured_by(tuple(strategies))
+    bits = contrast_bits(workload, solved)
+    cells = tuple(np.full(strategy.size, 1 / strategy.size) for strategy in workload.strategies)
+    now = _Round(workload, cells, {}, {}, {})
+    if solved:
+        with interrupts_pass():  # an unfinished solution of one attribute makes all others worse
+            now = _fixed_point(
+                now, p, {k: np.stack(grams[k]) for k in solved}, apart, bits, replaced
+            )
     summed = {
-        k: np.tensordot(slopes[k][0] / max(slopes[k][0]), np.stack(grams[k]), axes=1)
+        k: np.tensordot(now.weights[k], np.stack(grams[k]), axes=1)
         for k in solved
-        if slopes[k][0].any()
+        if k not in apart and k in now.weights
     }
-    pairs: dict[int, Array] = {}
-    with interrupts_pass():
-        if apart:
-            workload, pairs = _apart(workload, p, {k: np.stack(grams[k]) for k in apart}, bits)
-    noise = table_noise(workload, p, replaced=replaced, tol=tol, watch=watch)
-    return ProductNoise(workload, tuple(cells), noise, rounds, summed, bits, pairs)
+    noise = table_noise(now.workload, p, replaced=replaced, tol=tol, watch=watch)
+    return ProductNoise(
+        now.workload, now.cells, noise, now.count, summed, bits, now.pairs, now.shares
+    )
 
 
-def _apart(
-    workload: Workload, p: float, grams: Mapping[int, Array], bits: int
-) -> tuple[Workload, dict[int, Array]]:
-    """Return the workload with the best strategies of classes that are alone, and pair weights."""
-    # For p > 2, a base has the more weight the larger its error is, which depends on the strategy.
-    # Each strategy is for the mean of the weights so far: the last ones alone would not settle.
+@dataclass(frozen=True, eq=False)
+class _Round:
+    """The strategies of all classes after some rounds of the fixed point.
+
+    Attributes:
+        workload: the tables, with the strategies.
+        cells: for each class, the dual weights of the categories.
+        penalties: for each class, the weight of the total beside its queries.
+        weights: for each class, the weights of its bases, the largest of which is 1.
+        pairs: for classes that are solved for differences alone, the weights of pairs.
+        shares: the dual weights of the types of tables; those of the solution without others if
+            None.
+        count: the number of rounds.
+        moved: the largest relative change of a penalty or weight in the last round.
+    """
+
+    workload: Workload
+    cells: tuple[Array, ...]
+    penalties: Mapping[int, float]
+    weights: Mapping[int, Array]
+    pairs: Mapping[int, Array]
+    shares: Array | None = None
+    count: int = 0
+    moved: float = math.inf
+
+
+def _fixed_point(
+    now: _Round,
+    p: float,
+    grams: Mapping[int, Array],
+    apart: Collection[int],
+    bits: int,
+    replaced: bool,
+) -> _Round:
+    """Return the round with the best strategies of the classes of ``grams``."""
+    # For p > 2, a base has the more weight the larger its error is, which depends on the strategy:
+    # strategies for the last weights alone would not settle, those for the mean of all do.
     mixing = p > 2 and any(len(bases) > 1 for bases in grams.values())
-    mixed: dict[int, Array] = {}
-    best, found = math.inf, (workload, {})
-    for step in range(_MOST_MIXED if mixing else 1):
-        noise = table_noise(workload, p, replaced=True, tol=_LOOSE, watch=Watch(None))
-        slopes = _derivatives(workload, p, noise, replaced=True)
-        strategies, pairs = list(workload.strategies), {}
-        for k, bases in grams.items():
-            weights = slopes[k][0]
-            if not weights.any():  # all tables with the attribute are exact
-                continue
-            weights = weights / (weights @ np.trace(bases, axis1=1, axis2=2))
-            before = mixed.get(k, weights)
-            mixed[k] = before + (weights - before) / max(step + 1, 2)
-            gram = np.tensordot(mixed[k] / max(mixed[k]), bases, axes=1)
-            X, pairs[k] = best_differences(gram)
-            strategies[k] = _strategy(X, bits)
-        workload = workload.measured_by(tuple(strategies))
-        error = _replaced_error(workload, p) if mixing else 0.0
-        if error >= best * (1 - _EARNED):
-            break
-        best, found = error, (workload, pairs)
-    return found
+    best, found, waited = math.inf, now, 0
+    while now.moved > _STILL and now.count < _MOST_ROUNDS and waited < _PATIENCE:
+        noise = table_noise(now.workload, p, replaced=replaced, tol=_LOOSE, watch=Watch(None))
+        if mixing:
+            own = noise.shares / noise.shares.sum()
+            before = own if now.shares is None else now.shares
+            now = replace(now, shares=before + _FRESH * (own - before) / (now.count + _FRESH))
+            noise = replace(noise, shares=now.shares)
+        now = _next_round(now, p, noise, grams, apart, bits, replaced)
+        waited += 1
+        error = _error(now.workload, p, replaced=replaced) if mixing else 0.0
+        if not mixing or error < best * (1 - _EARNED):
+            best, found, waited = error, now, 0
+    return replace(found, shares=now.shares, count=now.count)
+
+
+def _next_round(
+    now: _Round,
+    p: float,
+    noise: TableNoise,
+    grams: Mapping[int, Array],
+    apart: Collection[int],
+    bits: int,
+    replaced: bool,
+) -> _Round:
+    """Return the round after ``now``, with the best strategies for the weights of this noise."""
+    slopes = _derivatives(now.workload, p, noise, replaced=replaced)
+    strategies, cells, moved = list(now.workload.strategies), list(now.cells), 0.0
+    penalties, all_weights, pairs = {**now.penalties}, {**now.weights}, {**now.pairs}
+    for k, bases in grams.items():
+        weights, ratio = slopes[k]
+        if not weights.any():  # all tables with the attribute are exact
+            continue
+        weights = weights / max(weights)
+        gram = np.tensordot(weights, bases, axes=1)
+        change = np.abs(weights - all_weights.get(k, 0.0)).max()
+        if p > 2 and len(bases) > 1:
+            moved = max(moved, change)
+        if k in apart:
+            if change > _SAME:
+                X, pairs[k] = best_differences(gram)
+                strategies[k] = _strategy(X, bits)
+        else:
+            traces = np.array([now.workload.traces[k, b] for b in range(len(weights))])
+            # μ solves √(gain/(total + μ)) = ratio, and is kept between 0 and ``most``
+            gain, total_gain = weights @ traces
+            most = _MOST_PENALTY * float(gram.mean())
+            penalty = (
+                most
+                if gain > (most + total_gain) * ratio**2
+                else max(gain / ratio**2 - total_gain, 0.0)
+            )
+            size = total_gain + penalty
+            moved = max(moved, abs(penalty - penalties.get(k, math.inf)) / size)
+            penalties[k] = penalty
+            strategies[k], cells[k] = one_attribute(gram + penalty, bits)
+        all_weights[k] = weights
+    return _Round(
+        now.workload.measured_by(tuple(strategies)),
+        tuple(cells),
+        penalties,
+        all_weights,
+        pairs,
+        now.shares,
+        now.count + 1,
+        moved,
+    )
 
 
 def paired(single: ProductNoise, p: float, *, tol: float, watch: Watch) -> ProductNoise:
@@ -210,7 +267,7 @@ def paired(single: ProductNoise, p: float, *, tol: float, watch: Watch) -> Produ
     are short. Classes of attributes with most categories are tried first.
     """
     with interrupts_pass():
-        workload, best = single.workload, _replaced_error(single.workload, p)
+        workload, best = single.workload, _error(single.workload, p, replaced=True)
         for k, gram in sorted(single.grams.items(), key=lambda pair: -len(pair[1])):
             if len(gram) <= _MOST_PAIRED:
                 error, other = _best_strategy(workload, p, k, gram, single.bits)
@@ -236,7 +293,7 @@ def _best_strategy(
         strategies = list(workload.strategies)
         strategies[k] = _strategy(X, bits)
         other = workload.measured_by(tuple(strategies))
-        tried.append((_replaced_error(other, p), other))
+        tried.append((_error(other, p, replaced=True), other))
         return tried[-1][0]
 
     scipy.optimize.minimize(
@@ -248,15 +305,15 @@ def _best_strategy(
     return min(tried, key=lambda pair: pair[0])
 
 
-def _replaced_error(workload: Workload, p: float) -> float:
-    """Return the p-norm error of noise scaled to the largest change by a replaced record."""
-    design = table_noise(workload, p, replaced=True, tol=_LOOSE, watch=Watch(None))
+def _error(workload: Workload, p: float, *, replaced: bool) -> float:
+    """Return the p-norm error of noise that is scaled to the largest change by one record."""
+    design = table_noise(workload, p, replaced=replaced, tol=_LOOSE, watch=Watch(None))
     shares = 1 / design.noise
-    if not is_enumerable(workload.moving):
+    if replaced and not is_enumerable(workload.moving):
         _, found, _ = workload.search(shares, design.patterns, 0.0, effort=0.0)
         moved = float(found[0])
     else:
-        moved = workload.largest_move(shares, replaced=True)
+        moved = workload.largest_move(shares, replaced=replaced)
     return workload.error(design.noise * moved, p)
 
 
