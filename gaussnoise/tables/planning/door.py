@@ -132,7 +132,9 @@ def plan(
             (or for all answers about them): a number, or a :class:`Target` for another level. Give
             one for all marginals, a mapping from names, or a list in the workload's order. Targets
             replace ``p`` and ``weights``: the plan minimises the largest ratio of standard
-            deviation to target, see :attr:`Plan.target_ratio`. Marginals without a target (None in
+            deviation to target, see :attr:`Plan.target_ratio`. Where the answers of an entry have
+            different deviations, it minimises their root mean square, and the largest one meets the
+            target: a smaller budget may then be possible. Marginals without a target (None in
             a list) get at most about 1 % of the budget. Their largest standard deviation is at most
             the one that they would have alone with 1 % of the budget, so it can be large.
         rows_per_person: the most rows that one person can have, if persons instead of rows are to

@@ -417,9 +417,10 @@ def gap_text(gap: float, what: str, is_closed: bool) -> str:
 def _targets_text(ratio: float) -> str:
     """Return a clause on whether targets are met; ``ratio`` is the largest half-width / target."""
     if abs(ratio - 1) < 1e-6:
-        return "half-widths meet their targets, the closest exactly"
+        return "the largest half-width of each entry meets its target, the closest exactly"
     if ratio < 1:
-        return f"half-widths meet their targets: the largest is {ratio:.6g} of its target"
+        meet = "the largest half-width of each entry meets its target"
+        return f"{meet}: the closest is {ratio:.6g} of it"
     return f"half-widths MISS their targets: the largest is {ratio:.6g} times its target"
 
 

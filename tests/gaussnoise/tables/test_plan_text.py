@@ -401,9 +401,9 @@ def test_the_verdict_compares_with_independent_noise(p, kind):
 @pytest.mark.parametrize(
     ("times", "said"),
     [
-        (None, "half-widths meet their targets, the closest exactly"),
-        (1, "half-widths meet their targets, the closest exactly"),
-        (4, "half-widths meet their targets: the largest is 0.5 of its target"),
+        (None, "the largest half-width of each entry meets its target, the closest exactly"),
+        (1, "the largest half-width of each entry meets its target, the closest exactly"),
+        (4, "the largest half-width of each entry meets its target: the closest is 0.5 of it"),
         (1 / 4, "half-widths MISS their targets: the largest is 2 times its target"),
     ],
 )
