@@ -301,7 +301,7 @@ def _cover(
     beta: float,
     accuracy: float | None,
 ) -> Cover:
-    """Return the coarsest grid of proven ``accuracy``; for None, the most accurate grid."""
+    """Return the coarsest grid of proven ``accuracy`` or, if that is None, the best grid."""
     d, half = known.averages.dim, hunt.error
     # The location depends on the same people. But at each level at most four answers are right, and
     # a union bound makes the statements hold for all of them.

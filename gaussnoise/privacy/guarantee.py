@@ -103,10 +103,10 @@ class AbstractPrivacy:
         )
 
     def failing(self, share: float) -> "tuple[AbstractPrivacy, float] | None":
-        """Return the guarantee with δ reduced by a share, and the part of δ that this share is.
+        """Return the guarantee without a share of its δ, and the removed part of δ.
 
-        A mechanism that has the returned guarantee, except on an event whose probability is at most
-        the returned part of δ, has the whole guarantee. Return None if the guarantee has no δ.
+        If a mechanism has the returned guarantee, except on an event whose probability is at most
+        the removed part of δ, it has the whole guarantee. Return None if the guarantee has no δ.
         """
         return None
 
@@ -226,7 +226,7 @@ class AbstractPrivacy:
     # Bounds on tests between neighbours
 
     def implies(self, delta: float) -> "list[AbstractPrivacy]":
-        """Return known guarantees that this one implies; (ε, δ) has the given ``delta``."""
+        """Return the known guarantees that this one implies, with ``delta`` for (ε, δ)."""
         return []
 
     def power(self, level: float) -> float | None:

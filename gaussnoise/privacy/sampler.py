@@ -135,7 +135,7 @@ def drawn(query: IntegerQuery, count: int) -> Integers:
 def noise_stream(
     draw: "Callable[[int], ArrayLike]", count: int, threads: int
 ) -> Iterator[NoiseStream]:
-    """Yield a stream of ``count`` noises, which threads draw ahead.
+    """Yield a stream of ``count`` noises, which other threads draw in advance.
 
     Noises that are not taken within the block are discarded.
     """

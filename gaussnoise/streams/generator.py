@@ -19,13 +19,14 @@ Array = NDArray[np.float64]
 
 @final
 class NoiseGenerator:
-    """A generator of correlated noise for the contributions of a stream, tick (time step) by tick.
+    """A generator of correlated noise for the contributions at the ticks of a stream.
 
-    Let ``clip`` bound the norm of a contribution, and let σ be the noise multiplier. Add ``σ ·
-    clip`` times :meth:`next` to the contribution of each tick (in training: to the sum of clipped
-    gradients of each step), and apply the workload to the noisy contributions. One person then
-    changes the stream by at most ``1/σ`` standard deviations of the noise. So all answers together
-    are ``1/(2σ²)``-zCDP, even if contributions depend on earlier answers.
+    A tick is a time step. Let ``clip`` bound the norm of a contribution, and let σ be the noise
+    multiplier. Add ``σ · clip`` times :meth:`next` to the contribution of each tick (in training:
+    to the sum of clipped gradients of each step), and apply the workload to the noisy
+    contributions. One person then changes the stream by at most ``1/σ`` standard deviations of the
+    noise. So all answers together are ``1/(2σ²)``-zCDP, even if contributions depend on earlier
+    answers.
 
     This is floating-point noise, for research and training, like that of other libraries for
     private training. :meth:`Plan.release` and the other releases of this package add other noise:

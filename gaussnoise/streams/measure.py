@@ -115,7 +115,7 @@ def check_ticks(plan: Plan, over: Ticks, tick: int, table: object) -> None:
 
 
 def parts_of(plan: StreamPlan) -> dict[Subset, Subset]:
-    """Return {T: S}: the residual of each measured set T of attributes is computed from marginal S.
+    """Return {T: S}, where the residual of table T is computed from the counts of marginal S.
 
     A residual is the part of table T that no smaller table determines. S is the first planned
     marginal that contains T.
@@ -130,7 +130,7 @@ def parts_of(plan: StreamPlan) -> dict[Subset, Subset]:
 def measured(
     plan: StreamPlan, ticks: Sequence[Tables], noise: NoiseStream
 ) -> dict[Subset, list[int]]:
-    """Return the last tick's {T: noisy integers} for each attribute set T with a measured residual.
+    """Return {attribute set: noisy integers of its residual}, measured at the last tick.
 
     A residual is the part of table T that no smaller table determines. ``ticks`` has the exact
     counts of all ticks so far; ``noise`` gives fresh noise.

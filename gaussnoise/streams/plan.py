@@ -114,7 +114,7 @@ class StreamPlan(AbstractPlan):
 
     @property
     def rho(self) -> float:
-        """The ρ (zero-concentrated differential privacy) that all ticks together may cost."""
+        """The ρ of zero-concentrated differential privacy that all ticks together may cost."""
         return self.one_tick.rho
 
     @property
@@ -533,7 +533,8 @@ def _coarsened(tables: Plan, over: Ticks) -> tuple[ResidualQuery, Mapping[Type, 
 
 
 def _bits(query: ResidualQuery, over: Ticks) -> int:
-    """Return the most bits of a column's norm in the time strategy; noise must fit into 64 bits."""
+    """Return the most bits that the norm of a column of the time strategy may have."""
+    # the scale of the noise is proportional to this norm, and noise must fit into 64 bits
     return min(
         BITS, math.floor(_MOST_SCALE_BITS - math.log2(drawn_query(query).scale * over.most_reports))
     )

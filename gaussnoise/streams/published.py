@@ -63,7 +63,7 @@ def _disagreement(
     written: Mapping[str, StoredTables],
     record: Mapping[str, Any],
 ) -> str | None:
-    """Return a text on a tick's record or texts that disagree with the plan; None if they agree."""
+    """Return a description of how a tick's record or texts differ from the plan, or None."""
     folder, measured = state.tick_folder(tick), record["measurements_sha256"]
     if not _SHA256.fullmatch(measured):
         raise ValueError

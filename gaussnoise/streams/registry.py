@@ -172,7 +172,7 @@ def _distinct(parts: Sequence[Digests]) -> Digests:
 
 
 def _places(block: Records, digests: Digests) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Return a mask of the hashes that the block has, and each hash's place in its order."""
+    """Return a mask of the hashes that ``block`` has, and each hash's position in its order."""
     own = np.ascontiguousarray(block["digest"])
     places = np.searchsorted(own, digests)
     known = np.zeros(len(digests), dtype=bool)

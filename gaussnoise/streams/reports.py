@@ -20,7 +20,7 @@ _MOST_PAIRS = 2**22  # most pairs of ticks in all sets that are enumerated
 
 
 def largest_change(gram: Integers, reports: int, apart: int) -> int:
-    """Return an upper bound on ``Σ_{i,j∈π} |X_ij|`` for all sets π of ticks that a person may have.
+    """Return an upper bound on ``Σ_{i,j∈π} |X_ij|`` for any set π of ticks of one person.
 
     X is ``gram``. A set has at most ``reports`` ticks, any two of them at least ``apart`` apart. If
     X = CᵀC for the time strategy C, the squared change of all measurements by one person is at most

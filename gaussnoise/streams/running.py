@@ -1,4 +1,4 @@
-"""A stream on disk, which runs tick by tick. No noise is drawn twice after an interruption."""
+"""A stream on disk, which runs tick by tick, and continues after interruptions."""
 
 import json
 import os

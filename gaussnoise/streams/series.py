@@ -263,7 +263,7 @@ class SeriesTable(AbstractEstimates):
         return self.at(places_of(np.flatnonzero(chosen), chosen.shape)).joint().covariance
 
     def trend(self) -> TrendTable:
-        """Return the slope per tick of every cell, and a test of no change.
+        """Return the slope per tick of every cell, and a test whether the cell is constant.
 
         A straight line is fitted to the numbers of single ticks by generalised least squares, with
         the exact covariance of the noise. The χ² test has the hypothesis that the true number is

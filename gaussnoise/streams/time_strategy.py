@@ -218,7 +218,7 @@ def _unit_gram(strategy: TimeStrategy) -> Array:
 
 
 def _for_one_report(ticks: Ticks, A: Array, p: float) -> tuple[Array, float]:
-    """Return the best C for rows in one tick per person, and a proven bound on its error."""
+    """Return the best time strategy for one report per person, and a lower bound on the error."""
     if not _is_causal(A):
         return _optimum(A, np.eye(ticks.n), p)
     totals = isinstance(ticks.workload, str) and ticks.workload == "totals"
@@ -233,13 +233,13 @@ def _is_causal(A: Array) -> bool:
 
 
 def _optimum(A: Array, reports: Array, p: float) -> tuple[Array, float]:
-    """Return the best C if each person adds a row of ``reports``, and a lower bound."""
+    """Return the best strategy if a person's counts are a row of ``reports``, and a lower bound."""
     noise = optimal_noise(FiniteSet(reports @ A.T), p, neighbors="add-remove", tol=_TOLERANCE)
     return _strategy(noise, A), noise.gamma_lower
 
 
 def _of_vectors(ticks: Ticks, A: Array, p: float) -> Array:
-    """Return a C for persons who add a different vector of counts in each of their ticks."""
+    """Return a strategy for persons who add a different vector of counts in each of their ticks."""
     # up to signs, such changes determine the sensitivity. If A is not lower triangular, another
     # matrix, with the same AᵀA and so the same error at p = 2, replaces it
     if not _is_causal(A):
@@ -255,7 +255,7 @@ def _of_vectors(ticks: Ticks, A: Array, p: float) -> Array:
 
 
 def _strategy(noise: OptimalNoise, A: Array) -> Array:
-    """Return the lower triangular C with ``CᵀC = AᵀM⁺A``, where M is the noise covariance."""
+    """Return the lower triangular C with ``CᵀC = AᵀM⁺A``; M is the covariance of ``noise``."""
     M = noise.covariance
     if isinstance(M, StreamCovariance):  # M is stored by a recursion, not as a matrix
         whitened = scipy.linalg.solve_triangular(np.linalg.cholesky(M.toarray()), A, lower=True)
@@ -265,7 +265,7 @@ def _strategy(noise: OptimalNoise, A: Array) -> Array:
 
 
 def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[list[Array], float]:
-    """Return the best C for each of several sets of reports, and the largest proven lower bound."""
+    """Return the best strategy for each of several sets of reports, and the largest lower bound."""
     n, k, apart = ticks.n, ticks.most_reports, ticks.apart
     steps = {apart, max(apart, n // k), max(apart, (n - 1) // (k - 1))}
     sets = {tuple(row) for row in np.eye(n).tolist()}
@@ -288,7 +288,7 @@ def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[li
 
 
 def _banded(C: Array, ticks: Ticks) -> Iterator[Array]:
-    """Yield banded matrices near C with unit columns, orthogonal if ``apart`` ticks apart."""
+    """Yield banded strategies near C whose columns are orthogonal if ``apart`` ticks apart."""
     n, width = ticks.n, min(ticks.apart, ticks.n)
     sources = [C]
     if (

@@ -215,7 +215,7 @@ class Answer:
         self.checked.append(f"gamma = {header['gamma']!r}: the deviations are {reached!r}")
 
     def check_lower(self) -> None:
-        """Check that the measure on changes proves gamma_lower, a multiple of a nuclear norm."""
+        """Check that the measure on changes proves gamma_lower, by a bound on a nuclear norm."""
         X, stated, p = self.arrays["domain.array0"], self.header["gamma_lower"], self.p
         rows, given, mass = (self.arrays[f"certificate_{x}"] for x in ("rows", "points", "weights"))
         w, single, values = self.arrays["coordinate_weights"], self.shifted, list[list[int]]()

@@ -181,7 +181,7 @@ class Release(Folder):
         need(str(self.unit) in [str(1 << b) for b in (range(10, 21) if parts else [0])], "units")
 
     def inner(self, D: Axes | None = (), sets: Iterable[Axes] | None = None) -> int:
-        """Return the least inner product of two rows' ``s_T ⊗ C_i``, if they differ in D."""
+        """Return the least inner product of the measurements of two rows that differ in D."""
         # affine in each attribute's inner product, so least where each is extreme; None: V
         ends = [a.ends[2 if D is None else i in D] for i, a in enumerate(self.own)]
         own = self.multipliers if sets is None else sets
@@ -263,7 +263,7 @@ class Release(Folder):
 
 
 def largest_change(C: Sequence[Sequence[int]], k: int, apart: int) -> int:
-    """Return a bound on ``Σ_{i,j∈π} |(C'C)_ij|`` for all π of <= k ticks, ``apart`` apart."""
+    """Return a bound on ``Σ_{i,j∈π} |(C'C)_ij|`` for any set π of <= k ticks, ``apart`` apart."""
     n, r, columns = len(C), apart - 1, [*itertools.zip_longest(*C, fillvalue=0)]
     X = [[abs(sum(map(mul, a, b))) for b in columns] for a in columns]
     if k < 3 or k**2 * sum(math.comb(n - j * r, j + 1) for j in range(k)) < 2**23:

@@ -102,7 +102,7 @@ def cells_of(attribute: Attribute, labels: list[str], rows: object) -> Cells:
 
 
 def along(values: list[Any], lead: int, own: Cells, measured: bool) -> list[Any]:
-    """Return C times values (if ``measured``), or sums, on the axis after axes of size ``lead``."""
+    """Return values with the axis after axes of size ``lead`` times C (``measured``) or summed."""
     found, n = [], len(own.labels)
     rest = len(values) // (lead * n)
     for start in range(0, len(values), n * rest):
@@ -119,7 +119,7 @@ def along(values: list[Any], lead: int, own: Cells, measured: bool) -> list[Any]
 
 
 def variances(S: list[Cells], weights: dict[Axes, int], axis: int = 0) -> list[int]:
-    """Return ``Σ_T weights[T] ⊗_{i∈T} own_i ⊗_{i∉T} rest_i`` for every cell of a table S."""
+    """Return every cell's variance, ``Σ_T weights[T] ⊗_{i∈T} own_i ⊗_{i∉T} rest_i``, in table S."""
     if axis == len(S):
         return [weights.get((), 0)]
     mine = {T[1:]: w for T, w in weights.items() if T[:1] == (axis,)}

@@ -1,4 +1,4 @@
-"""The work of Spark's tasks for a tick. It is right even if tasks are killed or run twice."""
+"""The work of Spark's tasks for a tick. Tasks may be killed, or run twice."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
