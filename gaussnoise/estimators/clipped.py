@@ -121,8 +121,8 @@ def clipped_mean(
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other; the number of records is
           public.
-        * Every record is clipped and rounded to integers, independent of other records; the sum is
-          exact.
+        * Every record is clipped and rounded to integers, independently of other records; the sum
+          is exact.
         * If all records are in the set, the estimate is unbiased up to rounding of at most
           ``bias_bound``.
 

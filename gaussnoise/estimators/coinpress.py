@@ -284,7 +284,7 @@ def coinpress_mean(
           error depends on the normal distribution. The number of records is public.
         * Every step is a clipped mean with its own ρ. It may use the results of earlier steps,
           since zCDP composes adaptively.
-        * Every record is clipped and rounded to integers, independent of other records; sums are
+        * Every record is clipped and rounded to integers, independently of other records; sums are
           exact. The ledger is charged once for all steps.
 
     Args:

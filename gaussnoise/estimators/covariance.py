@@ -62,8 +62,8 @@ class CovariancePlan:
     Let <= be the Loewner order for matrices, δ = 1 − kept, and z a normal quantile:
 
     * ``(1 − δ) Cov(w) <= E[clipped w wᵀ] <= Cov(w)``: for w = Σ^½ g with a standard normal vector
-      g, clipping removes at most ``E[(v·w)² (1 − q/‖g‖²)₊]`` along v, which by symmetry is ``vᵀΣv ·
-      E(‖g‖² − q)₊/d``.
+      g, clipping removes at most ``E[(v·w)² max(1 − q/‖g‖², 0)]`` along v, which by symmetry is
+      ``vᵀΣv · E max(‖g‖² − q, 0)/d``.
     * The mean of n such matrices is at least ``(1 − √(d/n) − z/√(2n))²`` times its expectation, and
       at most ``(1 + √(d/n) + z/√(2n))²`` times.
     * The least eigenvalue of the noise is at least −(√(2d) + z − √2) standard deviations.
@@ -155,7 +155,7 @@ def coinpress_covariance(
         * ``‖x xᵀ − y yᵀ‖²_F = ‖x‖⁴ + ‖y‖⁴ − 2 (x·y)² <= 2γ⁴`` for vectors no longer than γ. Noise
           is calibrated to this bound for the *rounded* rows: entries on the diagonal, and √2 (to
           0.03 %) times the entries above it, have noise of the same deviation. Every record is
-          whitened, clipped and rounded independent of other records; sums are exact integers.
+          whitened, clipped and rounded independently of other records; sums are exact integers.
         * A step may use the results of earlier steps, since zCDP composes adaptively. The ledger
           is charged once for all steps.
 

@@ -64,7 +64,7 @@ def pure_person_level_mean(
         * Scores are integers, and replacing one person changes each by at most one: a score is the
           Hamming distance of the data from the data sets in which p loses, and neighbours have
           distance one. Scores are computed exactly: each person has one integer per direction,
-          clipped independent of other people. To find the least number of people, the smallest
+          clipped independently of other people. To find the least number of people, the smallest
           integers are changed first, each to the largest possible one, until the sum is above an
           integer threshold.
         * The candidate is chosen by permute-and-flip, drawn by OpenDP, for scores that may rise or
@@ -247,7 +247,7 @@ def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) 
 
 
 def _projections(rows: Array, direction: Array) -> Array:
-    """Return the scalar product of every row with the direction, independent of other rows."""
+    """Return the scalar product of every row with the direction, independently of other rows."""
     total = np.zeros(len(rows))
     for j in np.flatnonzero(direction):
         total = total + rows[:, j] * direction[j]

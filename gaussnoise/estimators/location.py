@@ -303,7 +303,7 @@ def coarse_location(
           guarantees, discrete Gaussian noise for ℓ2 sensitivity √2 is added to every bin. Without
           ``radius``, it is added to the nonempty bins, and only bins above a threshold are used, at
           the cost of a tenth of δ.
-        * Each record is put into a bin independent of other records; counts are integers.
+        * Each record is put into a bin independently of other records; counts are integers.
 
     Args:
         data: records, shape (n,) or (n, d).

@@ -55,7 +55,7 @@ def person_level_mean(
         * The privacy guarantee, for *all records of one person* replaced by any others; the number
           of people is public. Privacy also holds if ``samples``, ``moment``, ``order`` or
           ``radius`` are wrong: each person has one average, of any number of records, which is
-          clipped and rounded to integers independent of other people. After clipping to a ball of
+          clipped and rounded to integers independently of other people. After clipping to a ball of
           radius T, the mean has the ℓ2 sensitivity 2T/n.
         * All steps use all people and share one budget, which is charged once: the ε, or ρ, of all
           steps add up to it.

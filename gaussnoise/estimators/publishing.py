@@ -129,7 +129,8 @@ class Sample:
         With a ledger, the budget is charged first, and the estimate is drawn once and stored; a
         repeated call reads the stored one.
 
-        Before that, numbers that are not finite are refused, unless they are to be clipped.
+        Before anything is drawn, numbers that are not finite are refused, unless they are to be
+        clipped.
 
         Args:
             budget: the budget of all steps together, which is charged once.

@@ -58,8 +58,9 @@ def ball_mean(rows: Array, center: Array, radius: float, amount: float, *, pure:
     """Return the noisy mean of rows clipped to a ball, at a cost of ``amount``.
 
     The cost is a ρ, or an ε if ``pure``. Every record is mapped into the ball
-    (:func:`~gaussnoise.estimators.samples.clipped`) and then to a lattice of integers, independent
-    of other records. Replacing one record changes the sum by at most twice the radius.
+    (:func:`~gaussnoise.estimators.samples.clipped`) and then to a lattice of integers,
+    independently of other records. Replacing one record changes the sum by at most twice the
+    radius.
     """
     n, d = rows.shape
     inside = clipped(rows, center, radius)
@@ -108,7 +109,7 @@ def _ball_noise(d: int) -> OptimalNoise:
 def laplace_mean(rows: Array, length: float, epsilon: float) -> NoisyMean:
     """Return the mean of rows whose ℓ1 norm is at most ``length``, with Laplace noise of cost ε.
 
-    Each row is rounded to integers, independent of other rows. A row that is longer, because of
+    Each row is rounded to integers, independently of other rows. A row that is longer, because of
     rounding, is counted as zero.
     """
     n, d = rows.shape

@@ -82,8 +82,8 @@ def held(folder: Path) -> Iterator[Path]:
 def new_folder(folder: Path) -> Iterator[Path]:
     """Create and lock a folder that only this user may enter, and yield a path to it.
 
-    The lock is the operating system's, and is held within the block, at most until the program
-    ends. Other users cannot put links into the folder.
+    The lock is held within the block; the operating system ends it when the program ends. Other
+    users cannot put links into the folder.
     """
     folder.mkdir(mode=0o700)
     if not _OPEN_FOLDERS.is_dir():
@@ -393,7 +393,7 @@ def folder_fault(
     Args:
         folder: the folder of the release.
         files: the sha256 of each file, by its path inside the folder.
-        every: whether a file is a fault if it is not in ``files``, the record or its signature.
+        every: whether other files, except the record and its signature, are a fault.
         record: the name of the record, which lists the files.
 
     Raises:

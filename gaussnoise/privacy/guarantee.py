@@ -32,7 +32,7 @@ class AbstractPrivacy:
     Everything that depends on the kind of guarantee is in its class. A guarantee of your own is a
     frozen dataclass whose fields JSON can hold. It overrides :meth:`to_zcdp`, which returns the ρ
     of Gaussian noise that satisfies it. It may override other methods, if their results are known;
-    by default, they return None or the like, for an unknown result. Tests and lower bounds use the
+    by default, they return that nothing is known, such as None. Tests and lower bounds use the
     guarantees that :meth:`implies` returns, or :meth:`power`.
 
     Results must be valid for every mechanism with the guarantee. A guarantee may only depend on how

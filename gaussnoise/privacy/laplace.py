@@ -87,8 +87,9 @@ class NoisyMaximum(PickledByArguments):
     def shortfall(self, count: int, beta: float) -> float:
         """Return a bound on (largest score − chosen score), which fails with probability ``beta``.
 
-        It is ``scale · log(count / beta)`` for ``count`` scores. This holds for the largest score
-        plus exponential noise; permute-and-flip has a stochastically smaller or equal difference.
+        It is ``scale · log(count / beta)`` for ``count`` scores. This is a bound if exponential
+        noise is added to scores, and permute-and-flip has a stochastically smaller or equal
+        difference.
         """
         return self.scale * math.log(max(count, 2) / beta)
 

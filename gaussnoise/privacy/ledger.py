@@ -62,11 +62,10 @@ class Ledger:
         * One id has one result. Once it is written, the same request under the same id reads it
           again, without a draw or a charge. Another request under that id is refused. Data are not
           compared, so use an id for one table only.
-        * If a program dies between charge and result (kill -9, SIGTERM, a power cut), the charge is
-          lost, but privacy is kept. Its noisy results were not published, but a person may have
-          seen them, so they stay charged. The next run under that id draws again and is charged
-          again, if the budget allows it. The same holds if a run was interrupted, or could not
-          write.
+        * If a program dies between charge and result (kill -9, SIGTERM, a power cut), the charge
+          remains: noisy results were not published, but a person may have seen them. The next run
+          under that id draws again and is charged again, if the budget allows it. The same holds if
+          a run was interrupted, or could not write.
         * Unpublished files that a dead program left next to its target are removed by the next
           program that opens this ledger, or releases under it. A complete result is kept, and the
           next run under its id publishes it.
