@@ -135,7 +135,7 @@ class LedgerError(GaussNoiseError, RuntimeError):
 
 
 class BudgetError(GaussNoiseError, ValueError):
-    """A release would cost more than the rest of a ledger's budget; no noise was drawn.
+    """A release that would cost more than the rest of a ledger's budget; no noise was drawn.
 
     >>> import tempfile
     >>> mechanism = gn.GaussianMechanism(
@@ -168,7 +168,7 @@ class StreamError(GaussNoiseError, RuntimeError):
 
 
 class ConvergenceWarning(UserWarning):
-    """The proven distance of the noise from the best is larger than asked for; it is still private.
+    """The proven distance of the noise from the best is above the requested one; privacy holds.
 
     >>> import warnings
     >>> with warnings.catch_warnings():
@@ -190,7 +190,7 @@ class LedgerWarning(UserWarning):
 
 
 class PolicyWarning(UserWarning):
-    """A policy graph gives some differences between records no protection.
+    """A policy graph under which some differences between records have no protection.
 
     >>> import networkx
     >>> import warnings
@@ -201,7 +201,7 @@ class PolicyWarning(UserWarning):
 
 
 class PrivacyWarning(UserWarning):
-    """A privacy guarantee has numbers that give hardly any protection.
+    """A privacy guarantee whose numbers give hardly any protection.
 
     >>> import warnings
     >>> with warnings.catch_warnings():
@@ -211,7 +211,7 @@ class PrivacyWarning(UserWarning):
 
 
 class SchemaWarning(UserWarning):
-    """A drafted schema leaves out some columns of the table.
+    """A drafted schema that leaves out some columns of the table.
 
     >>> import pyarrow as pa
     >>> import warnings

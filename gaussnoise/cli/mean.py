@@ -1,4 +1,4 @@
-"""The command that releases means of columns."""
+"""The command that releases means of a table's columns."""
 
 import shlex
 from dataclasses import replace

@@ -66,7 +66,7 @@ class AbstractPrivacy:
     # Which noise satisfies the guarantee
 
     def to_zcdp(self, draws: int = 1, steps: float = MIN_STEPS) -> "zCDP":
-        """Return the ρ of Gaussian noise that has this guarantee.
+        """Return the ρ of Gaussian noise that satisfies this guarantee.
 
         Noise of covariance Σ costs ρ if ``Δ' Σ⁺ Δ <= 2ρ`` for all changes Δ of the answer between
         neighbours.

@@ -533,7 +533,7 @@ def _coarsened(tables: Plan, over: Ticks) -> tuple[ResidualQuery, Mapping[Type, 
 
 
 def _bits(query: ResidualQuery, over: Ticks) -> int:
-    """Return the most bits that the norm of a column of the time strategy may have."""
+    """Return the largest number of bits for the norm of a column of the time strategy."""
     # the scale of the noise is proportional to this norm, and noise must fit into 64 bits
     return min(
         BITS, math.floor(_MOST_SCALE_BITS - math.log2(drawn_query(query).scale * over.most_reports))
