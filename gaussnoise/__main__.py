@@ -1,4 +1,4 @@
-"""The module behind ``python -m gaussnoise``, which is the ``gaussnoise`` command."""
+"""The program ``python -m gaussnoise``, the same as the command ``gaussnoise``."""
 
 from .cli import main
 

@@ -54,8 +54,8 @@ _AGE_EDGES = (float("-inf"), 20, 25, 30, 35, 40, float("inf"))
 def load() -> "tuple[pa.Table, Schema]":
     """Return the demo table, a pyarrow Table of 6366 rows, and its schema.
 
-    There are eight columns of four to seven categories, age as numbers in bins, and whether the
-    answer admits an affair.
+    It has eight columns of four to seven categories, age in bins, and whether a person reports an
+    affair.
 
     Raises:
         NotAvailableError: statsmodels is not installed.

@@ -1,4 +1,4 @@
-"""The common code of pictures: figures without a display, two colours, and safe labels."""
+"""The common code of pictures: figures without a display, two colours, and escaped labels."""
 
 import io
 import re
@@ -31,7 +31,7 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def label_text(label: object, length: int = 24) -> str:
-    """Return a label as one short line, escaped so that matplotlib reads no formulas in it."""
+    """Return a label as one short line, escaped so that matplotlib shows it as plain text."""
     line = " ".join(str(label).split())
     line = line if len(line) <= length else line[: length - 1] + "…"
     return (" " if line[:1] in ("", "_") else "") + line.replace("$", r"\$")
@@ -40,7 +40,7 @@ def label_text(label: object, length: int = 24) -> str:
 def number_ticks(
     axes: "Axes", most: int | Literal["auto"], ticks: Sequence[int] = (), times: Sequence[str] = ()
 ) -> None:
-    """Write at most ``most`` whole numbers below an axis, or the times of these ticks if known."""
+    """Label an axis with at most ``most`` whole numbers, or the ``times`` of these ``ticks``."""
     from matplotlib.ticker import MaxNLocator
 
     axes.xaxis.set_major_locator(MaxNLocator(most, integer=True))
@@ -58,11 +58,11 @@ def _in_two_lines(time: str) -> str:
 def unreadable(
     estimate: NDArray, low: NDArray, high: NDArray, *, from_zero: bool = True
 ) -> NDArray[np.bool_]:
-    """Return a mask of the numbers that a picture leaves off, so that the others can be read.
+    """Return a mask of the numbers to leave out of a picture, so that the others can be read.
 
-    A number is left off without an estimate or a finite interval. The scale spans the shortest
-    intervals, at least two and half of all, and also 0 if ``from_zero``. A number is left off, too,
-    if its interval is far longer than the scale and contains it: it says nothing about the others.
+    A number is left out if it has no estimate or no finite interval. The scale spans the shortest
+    intervals, at least two and at least half of all, and also 0 if ``from_zero``. A number is also
+    left out if its interval is far longer than the scale, and contains it.
     """
     off = ~(np.isfinite(estimate) & np.isfinite(low) & np.isfinite(high))
     known = np.flatnonzero(~off)
@@ -79,7 +79,7 @@ def unreadable(
 
 
 def left_off(names: Sequence[object]) -> str:
-    """Return a sentence that names the numbers that a picture leaves off; "" without names."""
+    """Return a sentence with the names of numbers that a picture leaves out; "" without names."""
     if not names:
         return ""
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
@@ -95,10 +95,10 @@ def dotted_rows(
     high: NDArray,
     aside: NDArray[np.bool_] | None = None,
 ) -> None:
-    """Draw one row for each number, from the top: its name, a dot and its interval.
+    """Draw a row for each number, from top to bottom: its name, a dot and its interval.
 
-    For NaN, only the name is drawn. Numbers in the mask ``aside`` do not determine the scale: a
-    number far outside the scale is drawn as an arrow with its value.
+    For NaN, only the name is drawn. Numbers in the mask ``aside`` have no effect on the scale: if
+    one is far outside the scale, an arrow and its value are drawn.
     """
     rows = np.arange(len(names))
     axes.hlines(rows, low, high, color=OURS, lw=1.5)
@@ -115,7 +115,7 @@ def dotted_rows(
 def _keep_scale(
     axes: "Axes", estimate: NDArray, low: NDArray, high: NDArray, aside: NDArray[np.bool_]
 ) -> None:
-    """Set the scale by cells not in ``aside``; cells in ``aside`` beyond it become arrows."""
+    """Set the scale by the cells outside ``aside``; draw far cells in ``aside`` as arrows."""
     rest = ~aside & np.isfinite(low) & np.isfinite(high)
     if not rest.any():
         return
@@ -147,9 +147,10 @@ def dotted_height(rows: int) -> float:
 
 
 def svg_of(draw: "Callable[[Axes], None]", width: float, height: float, name: str) -> str:
-    """Return the SVG elements of a picture, without the outer tag; equal pictures give equal text.
+    """Return the SVG elements of a picture, without the outer tag.
 
-    Letters stay text, which a page shows in its own font. The user's styles have no effect.
+    Equal pictures give equal text. Letters stay text, which a page shows in its own font. The
+    user's matplotlib styles have no effect.
 
     Args:
         draw: a function that draws on empty axes.

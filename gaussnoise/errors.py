@@ -65,7 +65,7 @@ class NotAvailableError(GaussNoiseError, NotImplementedError):
 
 
 class CovarianceError(GaussNoiseError, ValueError):
-    """A covariance of the noise that has no noise in a direction in which data sets can differ.
+    """A noise covariance without noise in a direction in which data sets can differ.
 
     >>> try:
     ...     mechanism = gn.GaussianMechanism(gn.gamma(gn.LpBall(2, 2)), gn.zCDP(1.0), n=100)
@@ -99,7 +99,7 @@ class SchemaError(GaussNoiseError, ValueError):
 
 
 class DataError(GaussNoiseError, ValueError):
-    """Data that break a stated rule. The message names column and rule, but no value or count.
+    """Data that do not obey a stated rule. The message has column and rule, but no value or count.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400})
@@ -124,7 +124,7 @@ class OutputError(GaussNoiseError, OSError):
 
 
 class LedgerError(GaussNoiseError, RuntimeError):
-    """A ledger, or a result that it records, is missing, damaged, in use, or another kind of file.
+    """A ledger or a result in it is missing, damaged, in use, or another kind of file.
 
     >>> try:
     ...     gn.Ledger.open("/missing")
@@ -135,7 +135,7 @@ class LedgerError(GaussNoiseError, RuntimeError):
 
 
 class BudgetError(GaussNoiseError, ValueError):
-    """A release would cost more than the rest of a ledger's budget; no noise was drawn.
+    """A release that would cost more than the rest of a ledger's budget; no noise was drawn.
 
     >>> import tempfile
     >>> mechanism = gn.GaussianMechanism(
@@ -168,7 +168,7 @@ class StreamError(GaussNoiseError, RuntimeError):
 
 
 class ConvergenceWarning(UserWarning):
-    """The proven distance of the noise from the best is larger than asked for; it is still private.
+    """The proven distance of the noise from the best is above the requested one; privacy holds.
 
     >>> import warnings
     >>> with warnings.catch_warnings():
@@ -190,7 +190,7 @@ class LedgerWarning(UserWarning):
 
 
 class PolicyWarning(UserWarning):
-    """A policy graph leaves some differences between records without any protection.
+    """A policy graph under which some differences between records have no protection.
 
     >>> import networkx
     >>> import warnings
@@ -201,7 +201,7 @@ class PolicyWarning(UserWarning):
 
 
 class PrivacyWarning(UserWarning):
-    """A privacy guarantee has numbers that give hardly any protection.
+    """A privacy guarantee whose numbers give hardly any protection.
 
     >>> import warnings
     >>> with warnings.catch_warnings():
@@ -211,7 +211,7 @@ class PrivacyWarning(UserWarning):
 
 
 class SchemaWarning(UserWarning):
-    """A drafted schema leaves out some columns of the table.
+    """A drafted schema that leaves out some columns of the table.
 
     >>> import pyarrow as pa
     >>> import warnings
@@ -222,10 +222,10 @@ class SchemaWarning(UserWarning):
 
 
 class StreamWarning(UserWarning):
-    """A stream protects some persons less than others, or counts a file twice, as requested.
+    """A stream protects some persons less than others, or counts a file twice on request.
 
-    If a person may have only one row in a tick (a release of the stream), a corrected row counts as
-    two, so its person is protected less. A file that an earlier tick counted may be counted again.
+    If the plan allows a person one row in a tick, a corrected row counts as two, so its person is
+    protected less. A file that an earlier tick counted is counted again only on request.
 
     >>> import pyarrow as pa, tempfile
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
@@ -240,7 +240,7 @@ class StreamWarning(UserWarning):
 
 
 def not_a_generator(got: object) -> ParameterError:
-    """Return the error that ``simulate`` raises if its argument is no numpy Generator."""
+    """Return the error of ``simulate`` for an argument that is no numpy Generator."""
     return ParameterError(
         "simulate: expected a numpy Generator, like np.random.default_rng(0), got "
         f"{type(got).__name__}"

@@ -1,7 +1,7 @@
 """Indicators of published tables, as functions for :meth:`TableRelease.function`.
 
 Each takes arrays of released numbers and returns one number: ``release.function(concentration,
-"town")``. They use arithmetic only where possible, so that their intervals follow from the exact
+"town")``. If possible, they use only arithmetic, so that intervals are computed from the exact
 distribution of the noise.
 """
 
@@ -26,7 +26,7 @@ __all__ = [
 def concentration(counts: NDArray[Any]) -> Any:
     """Return the sum of squared shares of all cells (Herfindahl–Hirschman index).
 
-    It is 1 if one cell has all, and 1/k if k cells have equal counts and the others none.
+    It is 1 if one cell has the whole count, and 1/k if k cells have equal counts and the others 0.
 
     Args:
         counts: counts or sums, any shape.
@@ -38,7 +38,7 @@ def concentration(counts: NDArray[Any]) -> Any:
 
 
 def entropy(counts: NDArray[Any]) -> Any:
-    """Return Shannon's entropy of the shares of all cells, in nats; NaN where one is negative.
+    """Return Shannon's entropy of the shares of all cells, in nats; NaN if a share is negative.
 
     Args:
         counts: counts or sums, any shape.
@@ -93,19 +93,20 @@ def life_expectancy(
 ) -> Any:
     """Return the life expectancy at the first age of the first age group, in years.
 
-    From an abridged life table (Chiang 1984): of those who reach an age group of n years, the share
-    ``n m / (1 + (n − a) m)`` dies in it, where m is the group's death rate.
+    It is computed by an abridged life table (Chiang 1984). Of the persons who reach an age group of
+    n years, the share ``n m / (1 + (n − a) m)`` dies in it, where m is the group's death rate and a
+    is given by ``lived``.
 
     Args:
         deaths: deaths in each age group, shape (k,).
-        exposure: years lived by all in each age group, shape (k,); for one year's deaths, the
-            population.
-        widths: the length in years of each group but the last, which is open, k − 1 numbers.
-        lived: a, the mean years that persons who die in a group lived in it, k − 1 numbers; by
-            default, half the width.
+        exposure: years lived by all persons in each age group, shape (k,); for the deaths of one
+            year, the population.
+        widths: the lengths in years of all groups except the last, which is open: k − 1 numbers.
+        lived: a for each group but the last: the mean years in the group of persons who die in it,
+            k − 1 numbers; by default, half the width.
 
     Raises:
-        ParameterError: arrays of other lengths.
+        ParameterError: the arrays do not have these lengths.
 
     >>> deaths, exposure = np.array([10.0, 20.0, 100.0]), np.array([5000.0, 4000.0, 1000.0])
     >>> float(life_expectancy(deaths, exposure, [30, 30]).round(2))

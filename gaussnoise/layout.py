@@ -1,4 +1,4 @@
-"""Lines that fit a terminal: long prose is broken between words, tables inside their columns."""
+"""Line breaks for a terminal: in prose between words, in tables inside the columns."""
 
 import re
 import shutil
@@ -25,10 +25,10 @@ def on_screen(text: str) -> str:
 def fitted(text: str, width: int = WIDTH) -> str:
     """Return text with lines no longer than ``width``, except for longer words.
 
-    Lines of equal length with three columns or more are rows of one table: cells of its widest text
-    columns are broken into lines, so that columns stay aligned. Text after a label is broken in the
-    same way. The rest of a broken comment is a comment, and quoted texts in arrays of TOML are not
-    broken.
+    Lines of equal length with three columns or more are rows of one table. Cells of the widest text
+    columns are broken into several lines, so that columns stay aligned. Text after a label is
+    broken in the same way. Every line of a broken comment is a comment, and quoted texts in arrays
+    of TOML are not broken.
 
     >>> print(fitted("noise        added to every count, once and for all releases", 40))
     noise        added to every count, once
@@ -73,7 +73,7 @@ def _break_row(line: str, rows: Sequence[str], width: int) -> Iterator[str]:
 
 
 def _columns(rows: Sequence[str]) -> list[tuple[int, int]]:
-    """Return (start, end) of each column of a table, two blanks or more apart in all rows."""
+    """Return (start, end) of each column of a table; columns are at least two blanks apart."""
     length = max(map(len, rows))
     filled = "".join(
         "x" if any(row[k : k + 1].strip() for row in rows) else " " for k in range(length)
@@ -84,7 +84,7 @@ def _columns(rows: Sequence[str]) -> list[tuple[int, int]]:
 def _narrow(
     rows: Sequence[str], spans: Sequence[tuple[int, int]], most: int
 ) -> tuple[list[int], list[int]]:
-    """Return widths of columns and gaps, at most ``most`` in all if no word is too long."""
+    """Return widths of columns and gaps, together at most ``most`` if no word is too long."""
     widths = [end - start for start, end in spans]
     before = [0, *(end for _, end in spans)]
     gaps = [start - end for (start, _), end in zip(spans, before, strict=False)]
@@ -98,7 +98,7 @@ def _narrow(
 
 
 def _break_line(line: str, width: int, indent: str) -> list[str]:
-    """Return a line broken between words; later pieces begin with ``indent``."""
+    """Return a line broken between words; pieces after the first begin with ``indent``."""
     if re.match(r'[\w".-]+ = \[', line):
         line = _QUOTED.sub(lambda quoted: quoted[0].replace(" ", _BLANK), line)
     pieces = textwrap.wrap(

@@ -1,4 +1,4 @@
-"""Plots of releases; noise and comparisons of mechanisms have plotting methods."""
+"""Functions that plot releases."""
 
 from .tables.release.plots import plot_heatmap, plot_intervals
 from .tables.release.release_plot import plot_release

@@ -1,4 +1,4 @@
-"""Records as arguments: indices of listed points, rows, or counts. Messages show no values."""
+"""Records as arguments: rows, indices of listed points, or counts. Messages show no values."""
 
 from collections.abc import Callable
 
@@ -22,11 +22,11 @@ def check_given(
     *,
     listed: bool,
 ) -> None:
-    """Raise ParameterError unless records are given in exactly one form; does not read them.
+    """Raise ParameterError unless exactly one of the arguments with records is given.
 
     Args:
         function: the caller's name in messages.
-        data: records in a form that is not named.
+        data: records in any form.
         counts: the number of records at each listed point.
         rows: shape (n, d).
         indices: shape (n,), indices of listed points.
@@ -54,9 +54,9 @@ def one_kind(
     *,
     listed: bool,
 ) -> ArrayLike | None:
-    """Return the argument that is given: indices of listed points, or else records as rows.
+    """Return the given argument: indices of listed points, or records as rows.
 
-    For listed points, records as a plain list of numbers raise DataError, as they are ambiguous.
+    For listed points, ``data`` as a plain list of numbers raises DataError, as it is ambiguous.
     """
     if indices is not None:
         if as_array(function, indices).ndim != 1:
@@ -91,7 +91,7 @@ def counts_of(
         points: the listed points, shape (n, d).
         data: records as rows, or as indices of points; or None.
         counts: the number of records at each point; or None.
-        others: whether records at other points are ignored, instead of an error.
+        others: whether records at other points are ignored; if not, they raise an error.
     """
     if (data is None) == (counts is None):
         raise ParameterError(f"{function}: expected either data or counts=")
@@ -133,9 +133,9 @@ def _counted(function: str, points: Array, data: NDArray, others: bool) -> list[
 
 
 def indices_in(function: str, size: int, data: NDArray, *, others: bool) -> NDArray[np.int64]:
-    """Return the index of each record's point, with −1 for indices outside 0 … ``size`` − 1.
+    """Return the index of each record's point, −1 if it is outside 0 … ``size`` − 1.
 
-    If ``others`` is false, an index outside raises DataError.
+    If ``others`` is false, such an index raises DataError.
     """
     listed = (data >= 0) & (data < size)
     if not (others or listed.all()):
@@ -159,7 +159,7 @@ def check_finite(function: str, rows: Array) -> None:
 
 
 def real_rows(function: str, dim: int, data: "ArrayLike | None") -> NDArray:
-    """Return records as a numeric array, shape (n, dim); it may have NaN or infinite values."""
+    """Return records as a numeric array, shape (n, dim), which may have NaN or infinite values."""
     records = as_array(function, data)
     if records.shape == (0,):
         records = np.zeros((0, dim))

@@ -78,8 +78,8 @@ def sign(
         NotAvailableError: ``cryptography`` is not installed; the message says how to install it.
         ParameterError: no Ed25519 private key, a missing or wrong password, or a key that is inside
             the folder and would be published with it.
-        OutputError: the folder is not published, was changed, has a signature of other files, or
-            cannot be written.
+        OutputError: the folder is not a published one, was changed, has a signature of other files,
+            or cannot be written.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -218,7 +218,7 @@ def _statement(place: Path) -> bytes:
 
 
 def _stream_fault(place: Path, key: object) -> str | None:
-    """Return a text on a file of stream ``key`` that is not as published; None if all are."""
+    """Return a text on a changed file of the stream ``key``; None if no file was changed."""
     folders = {path.name for path in (place / "ticks").iterdir()}
     there = {path.name for path in place.iterdir()}
     if more := there - {_STREAM, SIGNATURE, "ticks", "private", "verifier"}:
@@ -245,7 +245,7 @@ def _subjects(payload: bytes) -> dict[str, str]:
 
 
 def _changes(signed: dict[str, str], there: dict[str, str]) -> tuple[str | None, list[str]]:
-    """Return a text on the first changed file, or None; and the folders of ticks added later."""
+    """Return a text on the first changed file, or None, and the folders of ticks added later."""
     before, now = ({m[0] for m in map(_TICK.match, files) if m} for files in (signed, there))
     new = now - before if _STREAM in signed else set[str]()
     for name in sorted({*signed, *there}):
@@ -271,7 +271,7 @@ def _check_continued(target: Path, stated: bytes, payload: bytes) -> None:
 
 
 def _digests(place: Path) -> dict[str, str]:
-    """Return {file: sha256} of all files but signatures and a stream's private files, sorted."""
+    """Return sorted {file: sha256}, without signatures and the private files of a stream."""
     names = {name for name in files_in(place) if name != SIGNATURE}
     if (place / _STREAM).is_file():
         ticks = {tick[0] for tick in map(_TICK.match, names) if tick and tick[0] + RECORD in names}
@@ -287,7 +287,7 @@ def _digests(place: Path) -> dict[str, str]:
 
 
 def _envelope(path: Path) -> tuple[bytes, list[Any]]:
-    """Return the signed statement and the signatures in a DSSE envelope; they are not checked."""
+    """Return the statement and the signatures in a DSSE envelope, without a check."""
     try:
         envelope = read_json(path, _MOST_JSON)
         signatures = [{**own} for own in envelope["signatures"]]
@@ -308,7 +308,7 @@ def _envelope(path: Path) -> tuple[bytes, list[Any]]:
 
 
 def _encoded(payload: bytes) -> bytes:
-    """Return the bytes that are signed for a statement: the pre-authentication encoding of DSSE."""
+    """Return the bytes to sign for a statement: DSSE's pre-authentication encoding."""
     kind = _PAYLOAD.encode()
     return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
 
@@ -318,7 +318,7 @@ def _text(content: bytes) -> str:
 
 
 def _replace(target: Path, envelope: dict[str, object]) -> None:
-    """Write a DSSE envelope to ``target``, which gets its name in one step."""
+    """Write a DSSE envelope to ``target`` in one step."""
     folder = Path(os.path.abspath(target.parent))
     scratch = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.signature")
     try:
@@ -338,7 +338,7 @@ def _unreadable(place: Path, error: Exception) -> OutputError:
 
 
 def _name(key: "Ed25519PublicKey") -> str:
-    """Return the name by which signatures mention a public key: the sha256 of the key in DER."""
+    """Return the name of a public key in signatures: the sha256 of the key in DER."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
@@ -387,7 +387,7 @@ def _public_key(path: Path) -> Any:
 
 
 def _loaders(kind: str) -> tuple[Any, Any, type]:
-    """Return cryptography's readers of PEM and of ssh-keygen's format, and its Ed25519 class."""
+    """Return the readers of PEM and of ssh-keygen's format, and the class of Ed25519 keys."""
     try:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
@@ -401,7 +401,7 @@ def _loaders(kind: str) -> tuple[Any, Any, type]:
 
 
 def _content(who: str, path: Path, kind: str) -> bytes:
-    """Return the content of a key's file, at most the first ``_MOST_KEY`` bytes."""
+    """Return the first ``_MOST_KEY`` bytes of the file of a key."""
     try:
         with opened(path) as file:
             return file.read(_MOST_KEY)

@@ -1,4 +1,4 @@
-"""Text of released estimates, and statements that every release makes."""
+"""Text of released estimates, and statements of every release."""
 
 import difflib
 import re
@@ -30,7 +30,7 @@ _CAVEATS = (
 
 
 def disclaimers(protected: str, private: bool) -> list[str]:
-    """Return the sentences of a release on the protected data and on the risks that remain.
+    """Return the sentences of a release on the protected data and the remaining risks.
 
     ``protected`` describes these data. A simulation (``private`` is false) has one sentence.
     """
@@ -61,7 +61,7 @@ def and_text(names: Sequence[str]) -> str:
 def nearest(name: object, known: Iterable[object], least: float = 0.6) -> object | None:
     """Return the known name that is most similar to ``name``, ignoring upper and lower case.
 
-    None if no similarity (difflib's ratio) is at least ``least``.
+    Return None if no name has a similarity (difflib's ratio) of at least ``least``.
     """
     names = {str(other).casefold(): other for other in known}
     close = difflib.get_close_matches(str(name).strip().casefold(), names, 1, least)
@@ -69,13 +69,13 @@ def nearest(name: object, known: Iterable[object], least: float = 0.6) -> object
 
 
 def near(name: object, known: Iterable[object]) -> str:
-    """Return a hint for a message with the known name most similar to ``name``, or ""."""
+    """Return a hint, for a message, with the known name most similar to ``name``, or ""."""
     close = nearest(name, known)
     return "" if close is None else f"; hint: did you mean {close!r}?"
 
 
 def one_of(known: Iterable[object]) -> str:
-    """Return a list of expected names for a message: the first names, and the number of all.
+    """Return text for a message that lists the first expected names, and the number of all.
 
     >>> one_of("abc"), one_of(range(100, 140))
     ('one of a, b, c', 'one of 100, 101, 102, 103, 104, 105, 106, 107, … (40)')
@@ -89,7 +89,7 @@ NO_NUMBER, NO_LIMIT, NO_INTERVAL = "none", "no limit", "no interval"
 
 
 def has_interval(estimate: Array, low: Array, high: Array) -> NDArray[np.bool_]:
-    """Return a mask of intervals that say something.
+    """Return a mask of the intervals to show.
 
     These are intervals with two finite bounds, or with one finite bound and a finite estimate.
     """
@@ -98,7 +98,7 @@ def has_interval(estimate: Array, low: Array, high: Array) -> NDArray[np.bool_]:
 
 
 def between_text(low: str, high: str) -> str:
-    """Return the text of an interval from the texts of its bounds.
+    """Return the text of an interval, from the texts of its bounds.
 
     >>> between_text("3", "5"), between_text("0", NO_LIMIT), between_text(NO_LIMIT, NO_LIMIT)
     ('3 to 5', '0 or more', 'no interval')

@@ -18,5 +18,5 @@ def main() -> None:
 
 
 def _terminated(number: int, frame: FrameType | None) -> NoReturn:
-    """Handle the signal SIGTERM: exit as after an error, so that unfinished files are removed."""
+    """Handle the signal SIGTERM: exit as after an error, and so remove unfinished files."""
     sys.exit(128 + number)

@@ -16,7 +16,7 @@ def ask(
     ticks: SomeTicks = None,
     as_json: Json = False,
 ) -> None:
-    """Answer a question from a published folder alone, with intervals.
+    """Answer a question about a published folder, with intervals. Needs no data.
 
     A question is one of these, or similar:
 

@@ -1,4 +1,4 @@
-"""The options of a plan in the shell, and their conversion to tables, targets and a budget."""
+"""The shell's options of a plan, and their conversion to tables, accuracy targets and a budget."""
 
 import functools
 import inspect
@@ -47,10 +47,10 @@ from .patience import patience
 
 
 class OptionGroup:
-    """A group of options that several commands share, as one argument of a command's function."""
+    """A group of options of several commands, as one argument of a command's function."""
 
     def settled(self) -> Self:
-        """Return the options with the values that files state for options that are not given."""
+        """Return the options, with values from files for options that are not given."""
         return self
 
 
@@ -66,7 +66,7 @@ class FileOptions(OptionGroup):
     skip: Skip = None
 
     def dialect(self, base: Dialect) -> Dialect:
-        """Return how a file is written: the given options, and ``base`` for options not given."""
+        """Return the dialect of a file from the given options, and from ``base`` for the others."""
         given = {name: value for name, value in vars(self).items() if value is not None}
         if given.get("delimiter") in ("tab", "\\t"):
             given["delimiter"] = "\t"
@@ -117,11 +117,11 @@ def filled(options: Any, without: Iterable[str] = (), more: Mapping[str, Any] = 
     Args:
         options: the options of a command, with a schema file.
         without: names in ``[plan]`` that are ignored.
-        more: {name: value} that another table of the schema file states; it overrides ``[plan]``.
+        more: {name: value} from another table of the schema file, which overrides ``[plan]``.
 
     Raises:
-        ParameterError: ``[plan]`` states something that is no such option. It must not be ignored,
-            since it might have protected more.
+        ParameterError: ``[plan]`` has a name that is no such option. It is not ignored, since it
+            may be one for more privacy.
     """
     stated = load_plan(options.schema)
     for name in ("table", "expected_rows"):  # they do not change the plan
@@ -139,7 +139,7 @@ def filled(options: Any, without: Iterable[str] = (), more: Mapping[str, Any] = 
 
 
 def rows_of(table: list[Path] | None, schema: Path) -> list[Path]:
-    """Return the paths of the files with the rows: ``table``, else the files in ``[plan]``."""
+    """Return the paths of the files with rows: ``table`` or, if None, those in ``[plan]``."""
     found = table or load_plan(schema).get("table")
     if not found:
         raise ParameterError(
@@ -241,7 +241,7 @@ def target_of(text: str) -> tuple[frozenset[str], Target]:
 
 
 def parts_of(text: str) -> list[str]:
-    """Return the parts between commas; a part in "…" may contain commas, and "" for one quote.
+    """Return the parts of a text between commas; a part in "…" may have commas, and "" for a quote.
 
     >>> parts_of('age:prefix, "pay, net", "pay, gross":ranges')
     ['age:prefix', 'pay, net', 'pay, gross:ranges']
@@ -282,9 +282,9 @@ def budgets_of(asked: Asked, options: Options, plot: Path | None) -> Budgets:
 
 
 def per_person_of(text: str | None) -> Any:
-    """Return how the numbers of a person's rows are combined, from the text of ``--per-person``.
+    """Return the value of ``--per-person``: the functions that reduce a person's numbers to one.
 
-    It is one word, like "mean", for all columns, or {column: word}; None without a text.
+    It is one name, like "mean", for all columns, or {column: name}; None without a text.
     """
     pairs = [part.rpartition("=") for part in parts_of(text or "")]
     if [equals for _, equals, _ in pairs] == [""]:
@@ -293,7 +293,7 @@ def per_person_of(text: str | None) -> Any:
 
 
 def weight_of(text: str) -> dict[str, Any]:
-    """Return {"column": name, "most": largest weight} from a text ``COLUMN:MOST``."""
+    """Return {"column": name, "most": largest weight} for a text ``COLUMN:MOST``."""
     column, _, most = text.rpartition(":")
     try:
         return {"column": column, "most": float(most)}
@@ -331,6 +331,7 @@ def workload_of(marginals: list[str], known: tuple[str, ...]) -> int | list[Entr
 def entry_of(listed: str, known: tuple[str, ...]) -> Entry:
     """Return one requested table from text such as ``sex,age:prefix``.
 
-    These are names of attributes, each with the name of its query basis after a colon, if any.
+    The text has names of attributes, each with an optional base, the name of a query matrix, after
+    a colon.
     """
     return as_entry([listed] if listed in known else parts_of(listed), known)

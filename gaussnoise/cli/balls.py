@@ -1,7 +1,8 @@
-"""Saved answers that are too large for exact integers, checked by ball arithmetic.
+"""Checks by ball arithmetic, for saved answers that are too large for exact integers.
 
 A ball is a number with a proven bound on its error, by Arb (Johansson 2017) of python-flint, which
-the extra ``verify`` installs. Approximations are doubles: poor ones prove nothing false.
+the extra ``verify`` installs. Approximations are doubles; if they are poor, a check fails, but
+proves nothing false.
 """
 
 import math
@@ -24,7 +25,7 @@ _ROUNDS = 3  # corrections by doubles, each of which gains the digits that the n
 
 
 class Balls(Answer):
-    """A saved answer with too many points for checks in integers; they use interval arithmetic."""
+    """A saved answer with too many points for checks in integers, checked by intervals."""
 
     def __init__(self, path: Path) -> None:
         ctx.prec = _BITS
@@ -82,7 +83,7 @@ class Balls(Answer):
         self.checked.append(f"gamma = {header['gamma']!r}: the deviations are {found!r} at most")
 
     def _changes(self) -> arb_mat:
-        """Return rows: changes of the sum, or for replaced records, points less one fixed point."""
+        """Return changes of the sum as rows; for replaced records, points minus one fixed point."""
         X = np.array(self.arrays["domain.array0"])
         points = arb_mat(X.tolist())
         if self.relation == "policy graph":
@@ -98,8 +99,9 @@ class Balls(Answer):
     def nuclear(A: Sequence[Sequence[int]]) -> int:
         """Return a lower bound on the nuclear norm of a matrix A of integers.
 
-        It is the inner product of A with a matrix B whose singular values are at most 1. Here,
-        B = Q (3 − Q'Q)/2 for a matrix Q with singular values s of at most 2, so B has s (3 − s²)/2.
+        It is the inner product of A with a matrix B whose singular values are at most 1. Here, B =
+        Q (3 − Q'Q)/2 for a matrix Q. If a singular value of Q is s <= 2, that of B is s (3 − s²)/2
+        <= 1.
         """
         if len(A) > len(A[0]):
             A = [*zip(*A, strict=True)]
@@ -115,7 +117,7 @@ class Balls(Answer):
 
 
 def _left_inverse(L: Array) -> Array:
-    """Return an approximate left inverse R of L, so R L is close to the identity."""
+    """Return an approximate left inverse R of L: R L is close to the identity."""
     # the rows of L are scaled to similar sizes first, for a smaller error
     sizes = np.abs(L).max(axis=1, keepdims=True)
     even = np.exp2(-np.floor(np.log2(np.where(sizes > 0, sizes, 1.0))))

@@ -44,7 +44,7 @@ def show_categories(
     approval: Approval = None,
     as_json: Json = False,
 ) -> None:
-    """Find the frequent values of a column, where no list of them is public: TOML for a schema."""
+    """Find the frequent values of a column without a public list of values: TOML for a schema."""
     check_new("categories", out)
     # discover_categories checks these values
     wanted: dict[str, Any] = {"neighbors": neighbors, "on_formula": on_formula}

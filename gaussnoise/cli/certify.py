@@ -1,4 +1,4 @@
-"""The command that certifies a strategy: a matrix, or tables that another tool measured."""
+"""The command that certifies a strategy, given as a matrix or as measured tables."""
 
 import json
 from pathlib import Path
@@ -40,7 +40,7 @@ def certify_strategy(
     p: Norm = 2,
     as_json: Json = False,
 ) -> None:
-    """Say how far any given strategy is from the best possible, with proof. Needs no data."""
+    """Prove how close a given strategy is to the best possible. Needs no data."""
     check_norm("certify", p)
     _check_is_file(strategy)
     given: Any
@@ -64,7 +64,7 @@ def certify_strategy(
 
 
 def _check_is_file(strategy: Path) -> None:
-    """Raise ParameterError if ``strategy`` is a folder, which is for ``gaussnoise verify``."""
+    """Raise ParameterError if ``strategy`` is a folder, as for ``gaussnoise verify``."""
     if strategy.is_dir():
         raise ParameterError(
             f"certify: expected a file with a strategy, got the folder {strategy}; hint: "
@@ -73,7 +73,7 @@ def _check_is_file(strategy: Path) -> None:
 
 
 def _read_tables(path: Path) -> tuple[Any, Any, Any]:
-    """Return (tables, requested ones, sizes) from JSON; (document, None, None) for OpenDP's."""
+    """Return (measured tables, requested tables, sizes), or (OpenDP's document, None, None)."""
     try:
         with opened(path) as file:
             document = json.load(file)

@@ -28,10 +28,10 @@ def combine_releases(
     all_rows_fit: AllRowsFit = False,
     as_json: Json = False,
 ) -> None:
-    """Combine releases of the same rows into one, the most accurate that follows from them.
+    """Combine releases of the same rows into the most accurate release that follows from them.
 
-    Their budgets add up; to combine them costs no more. The new folder holds the releases beside
-    the combined tables, and all commands read it as they read a release.
+    Their budgets add up; the combination costs no more. The new folder has the releases and the
+    combined tables, and all commands read it as they read a release.
     """
     check_new("combine", out, *folders)
     rule: Any = same_rows  # combine checks it

@@ -1,4 +1,4 @@
-"""The output of commands: text, one JSON document, or progress on standard error."""
+"""The output of commands: text or a JSON document, and messages on standard error."""
 
 import inspect
 import os
@@ -28,7 +28,7 @@ def show(document: Document) -> None:
 
 
 def say(text: str, to: Console = OUT, style: str = "") -> None:
-    """Print text, broken to the width of the screen; control characters are escaped.
+    """Print text in lines of the width of the screen, with control characters escaped.
 
     ``style`` is the style of the text up to the first colon.
     """
@@ -38,7 +38,7 @@ def say(text: str, to: Console = OUT, style: str = "") -> None:
 
 
 def say_toml(text: str) -> None:
-    """Print part of a schema file, with lines broken to the width of a terminal or of COLUMNS.
+    """Print part of a schema file, in lines of the width of the terminal, or of COLUMNS.
 
     If the output goes to a file, lines are not broken: a break inside quotes would change the
     schema.
@@ -50,7 +50,7 @@ def say_toml(text: str) -> None:
 
 
 def flowing(text: str) -> str:
-    """Return a docstring with each paragraph as one line, which the help text then breaks itself.
+    """Return a docstring with each paragraph as one line, which the help text breaks.
 
     Indented paragraphs are lists, and keep their lines.
     """
@@ -59,7 +59,7 @@ def flowing(text: str) -> str:
 
 
 def check_new(command: str, file: Path | None, *folders: Path) -> None:
-    """Raise OutputError if the output file exists, or would be in one of the published ``folders``.
+    """Raise OutputError if the output file exists, or is inside a published folder.
 
     The record of a published folder lists all its files: with one more file, checks would fail.
     """

@@ -24,10 +24,11 @@ def convert(
     verifier: Verifier = False,
     as_json: Json = False,
 ) -> None:
-    """Write a release again, in another format, from its folder alone: no data, no budget.
+    """Write a release again in another format, without data or budget.
 
-    The new folder is a whole release, with the same numbers and record, which verify, report and
-    ask read. A combination of releases keeps its releases as they are. Signatures are not copied.
+    The new folder is a complete release with the same numbers and record. The commands verify,
+    report and ask read it. A combination of releases keeps its releases as they are. Signatures are
+    not copied.
     """
     check_new("convert", out, folder)
     if streamed(folder) is not None:

@@ -38,10 +38,10 @@ def show_changes(
     all_rows_fit: AllRowsFit = False,
     as_json: Json = False,
 ) -> None:
-    """Show what changed from one release to another, with intervals, from their folders alone.
+    """Show changes from one release to another, with intervals. Needs no data.
 
-    A table with a clipped number has its means and sums, by the other attributes. Tables with an
-    attribute that is defined differently in each of the releases are left out, and named. For two
+    For a table with a clipped number, it shows means and sums by the other attributes. It leaves
+    out tables with an attribute that the two releases define differently, and names them. For two
     ticks of a stream, like DIR/ticks/0003 and DIR/ticks/0007, it compares the rows of one tick with
     those of the other; intervals use the covariance of their noise.
     """
@@ -73,7 +73,7 @@ def show_changes(
 def _show_ticks(
     folder: Path, earlier: int, later: int, of: list[str], out: Path | None, *, as_json: bool
 ) -> None:
-    """Show the changes of the rows of each tick, with the covariance of the noise of both ticks."""
+    """Show changes between the rows of two ticks, with the covariance of their noise."""
     if out is not None:
         raise ParameterError(
             "difference: expected no -o for two ticks of a stream; hint: --json, or gaussnoise "

@@ -37,7 +37,7 @@ def written(document: Document) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with JSON's types alone; None replaces infinite numbers and NaN."""
+    """Return a value with JSON's types only; None replaces infinite numbers and NaN."""
     if isinstance(value, Mapping):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, np.ndarray | np.generic):
@@ -50,7 +50,7 @@ def _plain(value: Any) -> Any:
 
 
 def plan_document(plan: Plan, expected_rows: int | None = None) -> Document:
-    """Return ``gaussnoise plan --json``: the request, its accuracy, its cost and its proof."""
+    """Return the output of ``gaussnoise plan --json``: request, accuracy, cost and proof."""
     facts, z = facts_of(plan), quantile(LEVEL)
     entries = zip(
         plan.entries,
@@ -98,7 +98,7 @@ def plan_document(plan: Plan, expected_rows: int | None = None) -> Document:
 
 
 def _expected(plan: Plan, rows: int) -> Document:
-    """Return the cells of each table if about ``rows`` rows are counted, as JSON has them."""
+    """Return facts for JSON about each table's cells, if about ``rows`` rows are counted."""
     tables = [
         {
             "name": table.name,
@@ -113,7 +113,7 @@ def _expected(plan: Plan, rows: int) -> Document:
 
 
 def _optimality(plan: Plan) -> Document:
-    """Return {name: number} of the numbers that prove how close a plan's error is to the least."""
+    """Return {name: number} of the numbers that prove how close the error is to the least."""
     return {
         "p": str(plan.noise.p),
         "error": plan.error,
@@ -128,7 +128,7 @@ def _optimality(plan: Plan) -> Document:
 
 
 def budgets_document(choices: Budgets) -> Document:
-    """Return what ``gaussnoise plan --json`` prints without a budget: a table of budgets."""
+    """Return the output of ``gaussnoise plan --json`` without a budget: a table of budgets."""
     return {
         "format": "gaussnoise.budgets/1",
         "draft": choices.plan.schema.is_draft,
@@ -142,7 +142,7 @@ def budgets_document(choices: Budgets) -> Document:
 
 
 def bound_document(plan: Plan) -> Document:
-    """Return ``gaussnoise bound --json``: the lower bound, its reason, and this plan's error."""
+    """Return the output of ``gaussnoise bound --json``: lower bound, reason, error."""
     return {
         "format": "gaussnoise.bound/1",
         "p": str(plan.noise.p),
@@ -154,7 +154,7 @@ def bound_document(plan: Plan) -> Document:
 
 
 def release_document(folder: Path) -> Document:
-    """Return ``gaussnoise release --json``: the folder, and its ``release.json``."""
+    """Return the output of ``gaussnoise release --json``: the folder and its ``release.json``."""
     record = json.loads((folder / "release.json").read_text(encoding="utf-8"))
     return {"format": "gaussnoise.released/1", "folder": folder, "record": record}
 
@@ -162,14 +162,14 @@ def release_document(folder: Path) -> Document:
 def changes_document(
     changes: Changes, found: Sequence[ShownChanges], out: Path | None, of: Sequence[Entry]
 ) -> Document:
-    """Return ``gaussnoise difference --json``: both releases, and all changes with intervals."""
+    """Return the output of ``gaussnoise difference --json``: releases and changes."""
     return {**changes_record(changes, found, of, rows=True), "folder": out}
 
 
 def tick_changes_document(
     changes: Mapping[str, ComparisonTable], earlier: int, later: int
 ) -> Document:
-    """Return ``gaussnoise difference --json`` of two ticks: all changes with intervals."""
+    """Return the output of ``gaussnoise difference --json`` for two ticks: changes."""
     return {
         "format": "gaussnoise.stream.changes/1",
         "earlier": earlier,
@@ -183,12 +183,12 @@ def tick_changes_document(
 
 
 def means_document(means: ColumnMeans, out: Path | None) -> Document:
-    """Return ``gaussnoise mean --json``: every mean with the parts of its interval."""
+    """Return the output of ``gaussnoise mean --json``: means with the parts of their intervals."""
     return {"format": "gaussnoise.column_means/3", **means.as_dict(), "folder": out}
 
 
 def noise_document(noise: OptimalNoise, neighbors: str, p: float, out: Path | None) -> Document:
-    """Return ``gaussnoise optimize --json``: errors at unit sensitivity, and their proof."""
+    """Return the output of ``gaussnoise optimize --json``: errors and their proof."""
     return {
         "format": "gaussnoise.optimized/1",
         "neighbors": neighbors,
@@ -203,7 +203,7 @@ def noise_document(noise: OptimalNoise, neighbors: str, p: float, out: Path | No
 
 
 def certificate_document(found: AbstractStrategyCertificate, neighbors: str) -> Document:
-    """Return ``gaussnoise certify --json``: privacy loss, error and its bounds, and each answer."""
+    """Return the output of ``gaussnoise certify --json``: privacy loss, errors and bounds."""
     return {
         "format": "gaussnoise.certified/1",
         "neighbors": neighbors,
@@ -227,7 +227,7 @@ def written_document(file: Path, **more: object) -> Document:
 def draft_document(
     schema: Schema, left_out: Mapping[str, str], toml: str, file: Path | None
 ) -> Document:
-    """Return ``gaussnoise schema --json``: the draft, which is as confidential as the table."""
+    """Return the output of ``gaussnoise schema --json``: a draft, as confidential as the table."""
     return {
         "format": "gaussnoise.draft/1",
         "file": file,
@@ -238,7 +238,7 @@ def draft_document(
 
 
 def ledger_document(ledger: Ledger, delta: float, last: int | None) -> Document:
-    """Return ``gaussnoise ledger show --json``: the last entries, or all, oldest first."""
+    """Return the output of ``gaussnoise ledger show --json``: the budget, and the last entries."""
     return {
         "format": "gaussnoise.ledger.shown/1",
         "rho": ledger.rho,
@@ -260,7 +260,7 @@ def ledger_document(ledger: Ledger, delta: float, last: int | None) -> Document:
 
 
 def stream_plan_document(plan: StreamPlan) -> Document:
-    """Return ``gaussnoise stream plan --json``: how accurate the tables of some ticks would be."""
+    """Return the output of ``gaussnoise stream plan --json``: the errors of some ticks' tables."""
     facts, z, n = facts_of_stream(plan), quantile(LEVEL), plan.over.n
     ticks = {"first": (1, 1), "last": (n, n), "all": (1, n)}
     deviations = [
@@ -295,7 +295,7 @@ def stream_plan_document(plan: StreamPlan) -> Document:
 
 
 def stream_document(stream: Stream, folder: Path) -> Document:
-    """Return ``gaussnoise stream show --json``: the number of ticks done, and the last tables."""
+    """Return the output of ``gaussnoise stream show --json``: number of ticks, and last tables."""
     plan, done = stream.plan, len(stream)
     return {
         "format": "gaussnoise.stream.shown/1",
@@ -325,7 +325,7 @@ def series_document(
     level: float,
     files: Mapping[str, Path | None],
 ) -> Document:
-    """Return ``gaussnoise stream series --json``: the numbers, and the tests that were asked for.
+    """Return the output of ``gaussnoise stream series --json``: numbers, and requested tests.
 
     The null hypothesis of each test is about the counted rows: only the noise is random.
     """

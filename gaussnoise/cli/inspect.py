@@ -25,10 +25,10 @@ def inspect_release(
 ) -> None:
     """Compare a release with its data: PASSED or FAILED. NOT private: for their owner alone.
 
-    Of a stream, one tick is compared with the table that it counted: --tick 3. The table is counted
-    again by other code. Differences from the released numbers are compared with the distribution of
-    their noise: they may be too large (a missing file, a swapped column, more noise) or too small
-    (less noise than stated). The verdict depends on exact counts: do not publish it.
+    For a stream, one tick is compared with the table that it counted: --tick 3. Other code counts
+    the table again. The differences between released numbers and counts are compared with the
+    distribution of the noise: they may be too large (a missing file, a swapped column, more noise)
+    or too small (less noise than stated). The verdict depends on exact counts: do not publish it.
 
     The exit code is 0 if it passes, otherwise 1.
     """

@@ -91,13 +91,13 @@ def show_ledger(
 
 
 def _grown(ledger: Ledger) -> str:
-    """Return a text on how a record's budget grows with its numbers; "" without such numbers."""
+    """Return text on the numbers with which a record's budget grows; "" without such numbers."""
     squares = "".join(f" + ({name} / {t:.15g})^2" for name, t in ledger.scales.items())
     return f", times 1{squares} for a record: large ones are protected less" if squares else ""
 
 
 def _lines(entry: LedgerEntry, ledger: Ledger) -> str:
-    """Return the lines that show one entry of the ledger."""
+    """Return the text, in lines, of one entry of the ledger."""
     rho, delta = spent_and_left(entry.rho, 1, ledger.rho)[0], ""
     if ledger.delta:
         delta = f"delta {spent_and_left(entry.delta, 1, ledger.delta)[0]:<10}  "
@@ -111,7 +111,7 @@ def _lines(entry: LedgerEntry, ledger: Ledger) -> str:
 
 
 def noted(command: str, path: Path | None, *note: str | None) -> Ledger | Path | None:
-    """Return the ledger with a note, such as a purpose, for the next charge; else the path.
+    """Return the ledger with a note, like a purpose, for its charges; without a note, the path.
 
     Raises:
         ParameterError: there is a note, but no ledger.

@@ -69,7 +69,7 @@ _UNREADABLE = (
 
 
 def _sparse(path: Path, file: BinaryIO, command: str) -> Any:
-    """Read a matrix that Matrix Market, scipy.sparse.save_npz or numpy.savez wrote."""
+    """Read a matrix in Matrix Market's format, or from scipy.sparse.save_npz or numpy.savez."""
     from scipy import io, sparse
 
     expected = f"{command}: expected one matrix of real numbers in {path}"

@@ -1,4 +1,4 @@
-"""The command that releases means of columns."""
+"""The command that releases means of a table's columns."""
 
 import shlex
 from dataclasses import replace
@@ -132,11 +132,11 @@ def release_means(
     approval: Approval = None,
     as_json: Json = False,
 ) -> None:
-    """Release means of numeric columns, with intervals; a range is found if none is public.
+    """Release means of numeric columns, with intervals. If no range is public, one is found.
 
-    They are means over rows. With --person, they are means over persons, each with the mean of
-    their own numbers. With --weight, they are means of the counted rows, without an interval for a
-    population.
+    They are means over rows. With --person, they are means over persons, where a person's number is
+    the mean of the person's rows. With --weight, intervals are for the mean of the counted rows,
+    not of a population.
     """
     if (ledger is None) != (id is None) or (ledger is not None and out is None):
         raise ParameterError(
@@ -179,7 +179,7 @@ def release_means(
 
 
 def _grouping(entry: str, schema: Path | None) -> Attribute:
-    """Return the grouping attribute in ``--by``: COLUMN=a,b, or a COLUMN of the schema file."""
+    """Return the grouping attribute for ``--by``: COLUMN=a,b, or a COLUMN of the schema file."""
     name, equals, listed = entry.partition("=")
     if equals:
         return Attribute(name.strip(), parts_of(listed))
@@ -203,7 +203,7 @@ def _grouping(entry: str, schema: Path | None) -> Attribute:
 def _bounds(
     between: list[str] | None, least: float | None, columns: list[str]
 ) -> dict[str, tuple[float | None, float | None]] | None:
-    """Return {column: (lower, upper public bound)} from ``--between`` and ``--least``, or None."""
+    """Return {column: public (lower, upper) bounds} from ``--between`` and ``--least``, or None."""
     found: dict[str, tuple[float | None, float | None]] = {}
     for entry in between or []:
         column, equals, ends = entry.rpartition("=")

@@ -34,7 +34,7 @@ def show_noise(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what noise is best for a workload of counting queries. Needs no data."""
+    """Find the best noise for a workload of counting queries. Needs no data."""
     check_norm("optimize", p)
     if out is not None and out.suffix != ".npz":
         raise ParameterError(f"optimize: expected --out FILE.npz, got {out}")

@@ -1,4 +1,4 @@
-"""A progress bar on a terminal for work that takes longer than two seconds."""
+"""A progress bar, on a terminal, for work of more than two seconds."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from ..solvers.progress import endless, told
 def patience(console: Console, doing: str) -> Iterator[Callable[[str], None]]:
     """Show a progress bar with the elapsed time if the block takes longer than two seconds.
 
-    Yields a function that sets the text of the bar.
+    Yield a function that sets the text of the bar.
 
     Args:
         console: the console on standard error; nothing is drawn unless it is a terminal.

@@ -41,9 +41,10 @@ def show_plan(
     expected_rows: ExpectedRows = None,
     as_json: Json = False,
 ) -> None:
-    """Say what a release would look like, without data.
+    """Show the accuracy and the privacy of a release in advance. Needs no data.
 
-    Without a budget, say what every budget would mean. Tables over time: gaussnoise stream plan.
+    Without a budget, show error and risk for several budgets. Tables over time: gaussnoise stream
+    plan.
     """
     asked = asked_for(options)
     budgets = options.rho, options.epsilon, options.per_record, asked.targets
@@ -93,7 +94,7 @@ def show_bound(
     rows_per_person: StatedRows = None,
     as_json: Json = False,
 ) -> None:
-    """Say what no unbiased mechanism can beat on these tables, and why. Needs no data."""
+    """Show a lower bound on the error of all unbiased mechanisms on these tables. Needs no data."""
     options = Options(
         schema=schema,
         marginals=marginals,

@@ -1,4 +1,4 @@
-"""The published release in a folder; and a warning if the wrong table may have been counted."""
+"""The published release in a folder, and a warning if a wrong table may have been counted."""
 
 import re
 from pathlib import Path
@@ -42,7 +42,7 @@ def published(folder: Path, ticks: str | None) -> TableRelease:
 
 
 def tick_in(folder: Path) -> tuple[Path, int] | None:
-    """Return (folder of the stream, number) for the folder of a tick, one release of a stream.
+    """Return (folder of the stream, number of the tick) for the folder of a tick.
 
     None for other folders.
     """
@@ -64,7 +64,7 @@ def ticks_of(text: str) -> tuple[int, int]:
 def say_aside(release: AbstractRelease) -> None:
     """Print a warning that a wrong table may have been counted.
 
-    It is printed if, by the released numbers, few rows have values that the schema expects.
+    It is printed if the released numbers show that few rows have expected values.
     """
     for found in rows_aside(release):
         say(

@@ -49,7 +49,7 @@ class ReleaseOptions(Options):
     requested_by: RequestedBy = None
 
     def settled(self) -> Self:
-        """Return the options; ``[plan]`` and ``[release]`` have the values of options not given."""
+        """Return options, from ``[plan]`` and ``[release]`` where they are not given."""
         stated = load_options(self.schema, "release").items()
         own = {name: value for name, value in stated if getattr(self, name) is None}
         return replace(super().settled(), **own)
@@ -72,7 +72,7 @@ def make_release(
     verifier: Verifier = False,
     as_json: Json = False,
 ) -> None:
-    """Release marginals of a table, spending the budget once."""
+    """Release marginals of a table; this spends the budget once."""
     id, format = options.id, options.format or "csv"
     if (ledger is None) != (id is None):
         raise ParameterError(

@@ -24,7 +24,7 @@ def write_report(
     ticks: SomeTicks = None,
     as_json: Json = False,
 ) -> None:
-    """Write one page about a release, for readers of any background, from its folder alone."""
+    """Write one page about a release, for readers of any background. Needs no data."""
     check_new("report", out, folder)
     stream = None if ticks is not None else streamed(folder)
     (published(folder, ticks) if stream is None else stream).report(out, title=title, ask=ask or [])

@@ -20,7 +20,7 @@ def serve_app(
         bool, typer.Option("--no-open", help="Print the address, and open no browser.")
     ] = False,
 ) -> None:
-    """Draft, plan and release in a browser, without typing: a page for this machine alone.
+    """Draft, plan and release in a browser, without typing. Only this machine can open the page.
 
     It works in one folder, with the files that the other commands use. It needs no network.
     """

@@ -65,7 +65,7 @@ _Ledger = Annotated[
 
 @dataclass(frozen=True)
 class StreamOptions(OptionGroup):
-    """The options of a plan for a stream (a series of releases), in the order of the help text."""
+    """The options of a plan for a stream, in the order of the help text."""
 
     schema: SchemaFile
     ticks: Annotated[
@@ -163,7 +163,7 @@ class StreamOptions(OptionGroup):
     title: Title = None
 
     def settled(self) -> Self:
-        """Return the options; ``[plan]`` and ``[stream]`` have the values of options not given."""
+        """Return options, from ``[plan]`` and ``[stream]`` where they are not given."""
         has_own = any(given is not None for given in (self.rho, self.epsilon, self.delta))
         stated = load_options(self.schema, "stream").items()
         own = {name: value for name, value in stated if hasattr(self, name)}
@@ -195,7 +195,7 @@ class StreamOptions(OptionGroup):
             return plan(asked.schema, asked.workload, asked.privacy, over=over, **asked.options)
 
     def _of_counts(self, asked: Asked) -> Asked:
-        """Return the request for tables of counts; ``counts`` leaves out sums, else refused."""
+        """Return the request; refuse tables of sums or, if ``counts`` is true, leave them out."""
         counted, sums = asked.of_counts()
         if not sums or (self.counts and counted.workload):
             return counted
@@ -224,9 +224,9 @@ class StartOptions(StreamOptions):
 def plan_stream(options: StreamOptions, as_json: Json = False) -> None:
     """Say how accurate the tables of a stream would be, tick by tick. Needs no data.
 
-    A stream has tables of counts. For means over time, give the number edges in place of clip, and
-    ask for its shares or quantiles; or release every tick by itself: gaussnoise mean, with --rho,
-    --ledger and --id, and then gaussnoise difference.
+    A stream has tables of counts. For means over time, replace the number's clip by edges, and ask
+    for its shares or quantiles; or release every tick alone with gaussnoise mean, --rho, --ledger
+    and --id, and compare ticks with gaussnoise difference.
     """
     planned = options.plan()
     if as_json:
@@ -245,7 +245,7 @@ def start_stream(
     approval: Approval = None,
     as_json: Json = False,
 ) -> None:
-    """Begin a stream: its whole budget is spent here, once. Needs no data.
+    """Begin a stream, and spend its whole budget, once for all ticks. Needs no data.
 
     It has tables of counts; for means over time, see gaussnoise stream plan --help.
     """
@@ -325,8 +325,8 @@ def check_tick(
 ) -> None:
     """Say which rows a tick would leave out, and why. NOT private: for the rows' owner alone.
 
-    It reads the rows by the schema that the stream was started with, counts nothing, and leaves no
-    trace. A table with rows of other ticks is refused as the tick would refuse it.
+    It reads the rows by the schema of the stream, counts nothing, and writes no file. It refuses a
+    table with rows of other ticks if the tick would refuse it.
 
     The exit code is 0 if all rows fit; 1 if some do not, or if the table cannot be read.
     """
@@ -337,7 +337,7 @@ def check_tick(
 
 
 def show_stream(folder: StreamFolder, ledger: _Ledger = None, as_json: Json = False) -> None:
-    """Show the plan, the number of ticks done, and the tables that the last of them published."""
+    """Show the plan, the number of published ticks, and the tables of the last one."""
     stream = Stream.open(folder, ledger)
     if as_json:
         return show(stream_document(stream, folder))
@@ -352,7 +352,7 @@ def show_stream(folder: StreamFolder, ledger: _Ledger = None, as_json: Json = Fa
 
 
 def forget_persons(folder: StreamFolder, ledger: _Ledger = None) -> None:
-    """Delete the registry of persons of a stream that is over: no tick can follow."""
+    """Delete the registry of persons of a stream that has ended. No tick can follow."""
     stream = Stream.open(folder, ledger)
     stream.forget()
     say(f"deleted the registry of persons in {folder}/private: the stream can only be read now")
@@ -397,7 +397,7 @@ def show_series(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show one table over time, with intervals, from the published folder alone.
+    """Show one table of a stream over time, with intervals. Needs no data.
 
     Intervals and tests are about the rows that were counted: they use the noise of all ticks and
     its covariance, and say nothing about a population from which the rows are a sample.
@@ -434,7 +434,7 @@ def show_series(
 
 @contextmanager
 def _warnings_said() -> Iterator[None]:
-    """Print each StreamWarning of the block on standard error, as soon as it occurs."""
+    """Print each StreamWarning of the block to standard error, as soon as it occurs."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", StreamWarning)
         warnings.showwarning = lambda message, *_: say(f"warning: {message}", ERR)

@@ -29,7 +29,7 @@ def synthetic(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Draw synthetic records from a published folder alone: made by a model, hence biased."""
+    """Draw synthetic records from a published folder. A model makes them, so they are biased."""
     format = _RECORDS.get(out.suffix)
     if format is None:
         known = " or ".join(f"FILE{ending}" for ending in _RECORDS)

@@ -36,7 +36,7 @@ def verify_folder(
         typer.Option("--key", help="Ed25519 public key: check also that its owner signed all."),
     ] = None,
 ) -> None:
-    """Check a published folder, or a saved answer, from its files alone, in exact arithmetic.
+    """Check a published folder, or a saved answer, by its own files, in exact arithmetic.
 
     It needs no data. With --key, check also that the owner of this key signed every file. Take the
     key from the publisher, never from the folder.
@@ -72,7 +72,7 @@ def verify_folder(
 
 
 def _in_balls(answer: Path, lines: list[str]) -> list[str]:
-    """Return the lines of a check by ball arithmetic, for answers too large for exact integers."""
+    """Return lines on a check by ball arithmetic of an answer too large for integers."""
     try:
         from .balls import Balls
     except ModuleNotFoundError:
@@ -82,7 +82,7 @@ def _in_balls(answer: Path, lines: list[str]) -> list[str]:
 
 
 def _signature_line(folder: Path, key: Path) -> str:
-    """Check the signature of a folder by the public key, and return the line on the result."""
+    """Check a folder's signature with the public key, and return a line on the result."""
     try:
         return f"checked    the signature of all files, by the key {signing.verify(folder, key)}"
     except OutputError as error:
@@ -101,7 +101,7 @@ def sign_folder(
     ],
     as_json: Json = False,
 ) -> None:
-    """Sign all files of a published folder: signature.json, which other tools read as well.
+    """Sign all files of a published folder. Other tools can read the new signature.json.
 
     For a stream, this signs all ticks so far, but never the folder private: sign again after the
     next tick. Combined releases and changes are signed like a release.

@@ -1,4 +1,4 @@
-"""Messages of the library in the words of the shell, with options instead of Python's arguments."""
+"""Messages of the library for the shell, with its options instead of Python's arguments."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Population means of unbounded data: locate privately, clip, and release with optimal noise."""
+"""Estimators of population means of unbounded data: they clip records, and add optimal noise."""
 
 from ..tables.release.mean_changes import MeanChange, MeanChanges
 from ..tables.release.population import ColumnMean, ColumnMeans, MeanDifference

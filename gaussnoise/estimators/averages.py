@@ -37,12 +37,12 @@ class Averages:
     k: float
 
     def moment(self, order: int) -> float:
-        """Return an upper bound on ``E|⟨v, X̄ − μ⟩|^order``, for every unit vector v and an even
-        order <= k.
+        """Return an upper bound on ``E|⟨v, X̄ − μ⟩|^order`` for every unit vector v.
 
-        X̄ is the average. Expand the power of the sum. A product of records has mean zero unless
-        every record in it occurs at least twice; then its mean is at most one. Set partitions
-        without single elements give the number of such terms.
+        X̄ is the average, and ``order`` is even and at most k. The power of the sum expands into
+        products of records. A product has mean zero unless every record in it occurs at least
+        twice; then its mean is at most one. The number of such products is that of set partitions
+        without single elements.
         """
         counted = sum(
             _partitions(order, blocks) * math.perm(self.samples, blocks)
@@ -51,11 +51,10 @@ class Averages:
         return counted / self.samples**order
 
     def clipping_bias(self, reach: Array, off: float) -> Array:
-        """Return an upper bound on the Euclidean norm of the bias of an average that is clipped to
-        a ball.
+        """Return an upper bound on the norm of the bias of an average that is clipped to a ball.
 
-        It also holds if the center was chosen from the same people: it bounds the expectation of
-        the largest change by clipping over all centers within ``off``, along any direction.
+        It also holds if the center was chosen from the same people: it bounds, along any direction,
+        the expectation of the largest change by clipping, over all centers within ``off``.
 
         Args:
             reach: radius of the ball minus ``off``, positive, shape (t,).
@@ -71,12 +70,12 @@ class Averages:
         return np.nan_to_num(bounds, nan=math.inf, posinf=math.inf).min(axis=0) * SAFE_SIDE
 
     def _orders(self) -> list[tuple[float, float]]:
-        """Return (q, M) with ``E|⟨v, X̄ − μ⟩|^q <= M`` for all unit v and the average X̄."""
+        """Return pairs (q, M) with ``E|⟨v, X̄ − μ⟩|^q <= M`` for all unit vectors v."""
         even = range(2, min(math.floor(self.k), _MOST_ORDER) + 1, 2)
         return [*((float(order), self.moment(order)) for order in even), (self.k, 1.0)]
 
     def _by_moment(self, known: tuple[float, float], t: Array, off: float) -> Array:
-        """Return the bound of :meth:`clipping_bias` from one moment (order, bound) of averages."""
+        """Return the bound of :meth:`clipping_bias` that follows from a pair of :meth:`_orders`."""
         # known is (order q, bound M on the moment).
         # Let c be the center, T the radius, R = ‖x − μ‖ and t = reach. Clipping changes x by (‖x −
         # c‖ − T)₊, towards c. The norm of the bias is at most E (R − t)₊, and (R − t)₊ <= C_q R^q /
@@ -89,7 +88,7 @@ class Averages:
         return np.minimum(norm, direction)
 
     def _by_truncation_on_a_line(self, t: Array) -> Array:
-        """Return the bound of :meth:`clipping_bias` for d = 1, from truncated records."""
+        """Return the bound of :meth:`clipping_bias` for d = 1, proven by truncation of records."""
         # (ΣX − x)₊ <= (ΣY − x)₊ + Σ(X − y)₊ for the m records X minus μ, x = mt, and Y = min(X, y).
         # The k-th moment bounds the second sum. For the first sum, u₊ <= exp(λu − 1)/λ and
         # E exp(λY) <= exp(Σ_j λ^j E Y₊^j / j!); E Y₊^j is at most 1 for j <= k, and y^(j−k) beyond.
@@ -104,7 +103,7 @@ class Averages:
         return (_excess(k) * y ** (1 - k) + light).min(axis=(1, 2))
 
     def _by_truncation(self, t: Array, off: float) -> Array:
-        """Return the bound of :meth:`clipping_bias` for d > 1, from far and near records."""
+        """Return the bound of :meth:`clipping_bias` for d > 1, proven by truncation of records."""
         # A record is far if its distance from the mean exceeds a length y.
         # With probability at most m d^(k/2) / y^k there is a far record, and clipping then changes
         # an average X̄ in a direction v by at most |⟨v, X̄ − μ⟩| + off. Otherwise Bousquet's
@@ -127,7 +126,7 @@ class Averages:
         return (heavy + (math.sqrt(m) + off * m) * far + light).min(axis=(1, 2))
 
     def _grids(self, t: Array, first: Array) -> tuple[Array, Array, Array]:
-        """Return grids of t, of lengths y from ``first`` on, and of rates λ, to be combined."""
+        """Return grids of t, of lengths y from ``first`` on, and of rates, along three axes."""
         share = np.geomspace(1.0, 2.0 * max(self.samples, 2), _PLACES)
         rates = np.geomspace(min(0.1 * t.min(), 1 / (self.samples * t.max())), 20.0, _RATES)
         # each grid of lengths begins with y = t
@@ -136,12 +135,12 @@ class Averages:
 
 
 def _excess(q: float) -> float:
-    """Return the least C so that ``(R − t)₊ <= C R^q / t^(q−1)`` for all R >= 0 and t > 0."""
+    """Return the least C with ``max(R − t, 0) <= C R^q / t^(q−1)`` for all R >= 0 and t > 0."""
     return math.exp((q - 1) * math.log(q - 1) - q * math.log(q))
 
 
 def _partitions(elements: int, blocks: int) -> int:
-    """Return in how many ways a set splits into ``blocks`` blocks of two or more elements."""
+    """Return the number of partitions of a set into ``blocks`` blocks of two or more elements."""
     if elements == 0 or blocks == 0:
         return int(elements == blocks == 0)
     if elements < 2 * blocks:

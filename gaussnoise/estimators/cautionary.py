@@ -1,4 +1,4 @@
-"""An example of a mechanism that a weak privacy guarantee allows; not for use."""
+"""An example of a mechanism that a weak privacy guarantee allows. Do not use it."""
 
 import secrets
 import warnings
@@ -12,11 +12,11 @@ from .samples import check_finite, samples
 
 
 def release_one_at_random(data: "ArrayLike") -> Estimate:
-    """Return one random record unchanged: a warning. Its total variation is 1/n; NOT private.
+    """Return one random record unchanged, as a warning about weak guarantees; NOT private.
 
-    The output reveals one person completely, and nothing about other people. Yet the distributions
-    of the output on neighbouring data differ by at most 1/n in total variation. So neither
-    :class:`TV` with α = 1/n nor (ε, δ) with δ = 1/n excludes this mechanism. Hence keep δ well
+    The output reveals one person completely, and nothing about other people. But the distributions
+    of the output on neighbouring data sets have a total variation distance of at most 1/n. So
+    neither :class:`TV` with α = 1/n nor (ε, δ) with δ = 1/n excludes this mechanism. So keep δ far
     below 1/n, or use zCDP or GDP, under which every test between two records has bounded power *for
     all outputs*.
 

@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 
 
 class _Ball:
-    """A Euclidean ball to which records are clipped, with the private mean of these records."""
+    """A Euclidean ball to which records are clipped, with the private mean of clipped records."""
 
     def __init__(self, center: Array, radius: float, amount: float, n: int, *, pure: bool) -> None:
         self.center, self.radius, self.amount, self.pure = center, radius, amount, pure
@@ -109,21 +109,20 @@ def clipped_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return the mean of records clipped to a public set: a range, a box, a ball, or another set
-    into which records can be mapped.
+    r"""Return the private mean of records that are clipped to a public set.
 
-    Give the set as ``bounds=(low, high)``, as ``center=`` and ``radius=``, or as ``domain=``. Under
-    pure privacy, coordinates get independent Laplace noise. Its scale is ``2 h_j^(1/3) Σ_i
-    h_i^(2/3) / (nε)`` for a box of half widths h, which gives the least total variance, and ``2√d
-    radius / (nε)`` for a ball. Under other guarantees the noise is the optimal Gaussian noise for
-    the set (:func:`gaussnoise.optimal_noise`), which is smaller for a box than for the ball around
-    the box.
+    The set is a range or a box (``bounds=(low, high)``), a ball (``center=`` and ``radius=``), or
+    another set into which records can be mapped (``domain=``). Under pure privacy, coordinates get
+    independent Laplace noise. Its scale is ``2 h_j^(1/3) Σ_i h_i^(2/3) / (nε)`` for a box of half
+    widths h, which gives the least total variance, and ``2√d radius / (nε)`` for a ball. Under
+    other guarantees the noise is the optimal Gaussian noise for the set
+    (:func:`gaussnoise.optimal_noise`), which is smaller for a box than for the ball around the box.
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other; the number of records is
           public.
-        * Every record is clipped and rounded to integers without regard to others; the sum is
-          exact.
+        * Every record is clipped and rounded to integers, independently of other records; the sum
+          is exact.
         * If all records are in the set, the estimate is unbiased up to rounding of at most
           ``bias_bound``.
 
@@ -144,8 +143,8 @@ def clipped_mean(
 
     Returns:
         An :class:`Estimate` of the mean of the *clipped* distribution. ``bias_bound`` is for
-        rounding alone. ``sampling_deviation`` is half the set's width divided by √n: no
-        distribution on the set has a larger one.
+        rounding alone. ``sampling_deviation`` is half the set's width divided by √n, the largest
+        for any distribution on the set.
 
     Raises:
         ParameterError: no set or two sets are given, or arguments are out of range.

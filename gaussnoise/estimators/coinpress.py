@@ -1,4 +1,4 @@
-"""Means in many dimensions: a ball of possible means becomes smaller at every step (CoinPress)."""
+"""Means in many dimensions, by steps with smaller and smaller clipping balls (CoinPress)."""
 
 import hashlib
 import math
@@ -38,11 +38,11 @@ _LARGEST = 1e200  # replaces infinities before coordinates are rotated
 
 @dataclass(frozen=True, eq=False)
 class CovarianceBound:
-    """An upper bound on the data's covariance, by its eigenvalues and axes.
+    """An upper bound on the data's covariance, stored as eigenvalues and eigenvectors.
 
     Attributes:
         variances: eigenvalues, shape (d,), positive.
-        axes: eigenvectors as columns, shape (d, d); None for the given coordinates.
+        axes: eigenvectors as columns, shape (d, d); None for the axes of the data's coordinates.
     """
 
     variances: Array
@@ -97,9 +97,7 @@ class CovarianceBound:
         return [hashlib.sha256(part.tobytes()).hexdigest() for part in parts]
 
     def turned(self, rows: Array) -> Array:
-        """Return the coordinates of every row along the axes (the eigenvectors); no row affects
-        another.
-        """
+        """Return the coordinates of every row along the axes, which are the eigenvectors."""
         return (
             rows
             if self.axes is None
@@ -107,9 +105,7 @@ class CovarianceBound:
         )
 
     def back(self, turned: Array) -> Array:
-        """Return a vector in the data's coordinates, given its coordinates along the axes
-        (eigenvectors).
-        """
+        """Return a vector in the data's coordinates, from its coordinates along the axes."""
         return turned if self.axes is None else self.axes @ turned
 
     @cached_property
@@ -126,15 +122,13 @@ class CovarianceBound:
         return off + 2 * (d + 4) * d * EPS
 
     def deviation(self, variances: Array) -> Array:
-        """Return standard deviations in the data's coordinates, given variances along the axes,
-        shape (d,).
-        """
+        """Return standard deviations in the data's coordinates, from variances along the axes."""
         return np.sqrt(variances if self.axes is None else np.square(self.axes) @ variances)
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One step: the mean of clipped records, with noise.
+    """One step of :func:`coinpress_mean`, which releases a noisy mean of clipped records.
 
     Its coordinates are those along the axes of the covariance bound, divided by ``scale``.
 
@@ -158,20 +152,20 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The plan of the steps of :func:`coinpress_mean`, computed from public numbers alone.
+    """The plan of the steps of :func:`coinpress_mean`, computed only from public numbers.
 
     Let the records x_i have the mean x̄. After the first step, a record minus the step's center is
     ``(x_i − x̄) − noise``, unless a record was clipped before. Here x_i − x̄ is normal and
-    independent of the noise, and its covariance is at most the distribution's. In the first step,
-    the difference is ``(x_i − μ) + (μ − center)``.
+    independent of the noise, and its covariance is at most that of the distribution. In the first
+    step, the difference is ``(x_i − μ) + (μ − center)``, where μ is the true mean.
 
     Attributes:
         variances: upper bounds on the distribution's variances along its axes, shape (d,).
         n: number of records.
         rhos: ρ of every step.
         radius: upper bound on the distance of the mean from the center.
-        beta: probability that an early step clips a record, or that the center of a later step is
-            too far away.
+        beta: probability that an early step clips a record, or that a later step's center is too
+            far from the mean.
         shaped: whether records may be clipped to ellipsoids.
     """
 
@@ -196,9 +190,7 @@ class Plan:
 
     @property
     def width(self) -> float:
-        """The number that the choice of steps minimises: the sum of the widths of 95 % intervals,
-        one for each coordinate along the axes.
-        """
+        """The sum of the widths of 95 % intervals, which the choice of steps minimises."""
         return self._width(self.steps[-1])
 
     @property
@@ -208,7 +200,7 @@ class Plan:
 
     @cached_property
     def _scales(self) -> list[Array]:
-        """The vectors tried as ``scale``: of a ball; if ``shaped``, of an ellipsoid as well."""
+        """The vectors ``scale`` to try: that of a ball and, if ``shaped``, that of an ellipsoid."""
         flat = np.full_like(self.variances, math.sqrt(math.sqrt(self.variances.max())))
         if not self.shaped or (self.variances == self.variances[0]).all():
             return [flat]
@@ -220,7 +212,7 @@ class Plan:
         return math.log(2 * max(len(self.rhos) - 1, 1) / self.beta)
 
     def _lengths(self, scale: Array, before: list[Step]) -> SquaredLength:
-        """Return bounds on the length of (record − center after ``before``) / ``scale``."""
+        """Return bounds on the length of (record − last step's center) / ``scale``."""
         if before:
             shift = math.sqrt(SquaredLength(before[-1].noise / scale**2).quantile(self._log_odds))
         else:
@@ -276,14 +268,14 @@ def coinpress_mean(
     ``radius`` has almost no effect if n is large enough for two steps.
 
     *Balls and ellipsoids.* Records are clipped to a ball, or to an ellipsoid ``{x : xᵀC⁻¹x <=
-    R²}``: with C = AAᵀ, ``y = A⁻¹x`` is clipped to the ball of radius R, the mean gets the noise
-    for that ball, and is mapped back by A. The noise then has the covariance ``4R²C/(2ρn²)``. No
-    unbiased Gaussian noise for the ellipsoid has a smaller trace: a covariance M covers the
-    ellipsoid iff ``M ⪰ R²C``. R² is about ``tr(C⁻¹Σ)``, and ``tr(C) tr(C⁻¹Σ)`` is least at C ∝ Σ^½
-    (Cauchy–Schwarz), with value ``(tr Σ^½)²``, instead of ``d tr Σ`` for balls. As long as the
-    radius is large, balls are better and are used.
+    R²}``. For an ellipsoid, let C = AAᵀ: ``y = A⁻¹x`` is clipped to the ball of radius R, the noise
+    for that ball is added to the mean, and the result is mapped back by A. The noise then has the
+    covariance ``4R²C/(2ρn²)``. No unbiased Gaussian noise for the ellipsoid has a smaller trace: a
+    covariance M covers the ellipsoid iff ``M ⪰ R²C``. R² is about ``tr(C⁻¹Σ)``, and ``tr(C)
+    tr(C⁻¹Σ)`` is least at C ∝ Σ^½ (Cauchy–Schwarz), where it is ``(tr Σ^½)²``; for balls it is ``d
+    tr Σ``. While the radius is large, balls are better and are used.
 
-    *Radii.* Early steps clip no record, except with a total probability of beta/2. The last step's
+    *Radii.* All early steps together clip a record with probability at most beta/2. The last step's
     radius gives the shortest intervals from noise, sampling and the bound on the bias. Chernoff's
     method bounds the tails of the squared length of a normal vector.
 
@@ -292,8 +284,8 @@ def coinpress_mean(
           error depends on the normal distribution. The number of records is public.
         * Every step is a clipped mean with its own ρ. It may use the results of earlier steps,
           since zCDP composes adaptively.
-        * Every record is clipped and rounded to integers without regard to others; sums are exact.
-          The ledger is charged once for all steps.
+        * Every record is clipped and rounded to integers, independently of other records; sums are
+          exact. The ledger is charged once for all steps.
 
     Args:
         data: records, shape (n, d), or (n,).
@@ -301,8 +293,8 @@ def coinpress_mean(
             satisfies.
         center: center of the ball of possible means, a number or shape (d,).
         radius: Euclidean radius of that ball.
-        steps: number of steps; by default the number that gives the shortest intervals, from public
-            numbers alone.
+        steps: number of steps; by default, the number that gives the shortest intervals, computed
+            from public numbers.
         covariance: upper bound on the distribution's covariance (Loewner order): a number, which
             stands for a multiple of the identity, or shape (d, d), positive definite. By default,
             the identity.
@@ -399,7 +391,7 @@ def coinpress_mean(
 
 
 class _Planned(Protocol):
-    """The type of plans among which the number of steps is chosen."""
+    """The interface of plans that :func:`planned_steps` compares to choose the number of steps."""
 
     @property
     def width(self) -> float: ...
@@ -427,17 +419,18 @@ def planned_steps(
     planned: Callable[[int, list[float]], P],
     check: Callable[[float], object],
 ) -> tuple[Budget, P]:
-    """Return the budget and the plan of all steps, before anything is charged.
+    """Return the budget and the plan of all steps; the ledger is not yet charged.
 
     Args:
         sample: the records.
         one: the budget of a single step.
         steps: the number of steps, or None to choose it.
-        planned: returns the plan for a number of records and the ρ of every step.
-        check: raises ParameterError if no noise has this ρ.
+        planned: a function of the number of records and the ρ of every step that returns the plan.
+        check: a function that raises ParameterError if no noise has this ρ.
 
     Raises:
-        ParameterError: no such noise, or as for :func:`_chosen_steps`.
+        ParameterError: there is no such noise, ``steps`` is out of range, or there are too few
+            records.
     """
     check(one.whole)  # if the whole budget allows no noise, its parts allow none
 
@@ -456,7 +449,7 @@ def planned_steps(
 def _chosen_steps(
     function: str, steps: int | None, n: int, planned: Callable[[int, int], _Planned]
 ) -> int:
-    """Return ``steps``; for None, the fewest steps whose intervals are among the shortest."""
+    """Return ``steps`` or, if it is None, the fewest steps with nearly the shortest intervals."""
     if steps is None:
         tried = range(1, _TRIED_STEPS + 1)
     elif isinstance(steps, int) and not isinstance(steps, bool) and 1 <= steps <= _MOST_STEPS:

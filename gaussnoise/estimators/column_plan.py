@@ -1,4 +1,4 @@
-"""The plan of means of columns: its attributes, the counts that find ranges, and its noise."""
+"""The plan of means of columns: attributes, noisy counts to find ranges, and noise."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -40,12 +40,12 @@ class ColumnPlan:
         columns: the names of the columns.
         groups: the attributes of the groups.
         options: the arguments of :func:`plan` about persons and neighbours.
-        per_person: for each column, the name of the function that makes one number of a person's;
-            empty for means over rows.
+        per_person: {column: name of the function that reduces a person's numbers to one}; empty for
+            means over rows.
         on_outside: the treatment of rows that do not fit.
         level: the level of the intervals for which ranges are checked.
-        about: lines for readers of the release.
-        missing: codes for no answer, of some columns.
+        about: texts for readers of the release, such as title and source.
+        missing: {column: codes for no answer}, for some columns.
         file: the dialect of the table's files, for a later inspection of the release.
     """
 
@@ -66,14 +66,14 @@ class ColumnPlan:
 
     @property
     def quantile(self) -> float:
-        """The standard normal quantile for intervals of noise and sampling.
+        """The standard normal quantile for two-sided intervals of noise and sampling.
 
-        They may miss with probability 1 − level minus :attr:`wrong`.
+        Their probability of error is 1 − level minus :attr:`wrong`.
         """
         return float(-scipy.special.ndtri((1 - self.level - self.wrong) / 2))
 
     def counts(self, table: object, column: str, rho: float) -> Counts:
-        """Return an object that counts, with noise, the numbers of a column beyond thresholds.
+        """Return the object that counts, with noise, the numbers of a column beyond thresholds.
 
         All answers together cost at most ``rho``. Each person, or each row, has one number.
         """
@@ -82,11 +82,10 @@ class ColumnPlan:
         )
 
     def exact(self, table: object, column: str) -> Exact:
-        """Return a function that counts, without noise, a column's numbers below and above
-        thresholds.
+        """Return a function that counts a column's numbers beyond thresholds, without noise.
 
-        It reads the table as releases do. One row per person counts, drawn at random. So the
-        expected count gives each person the share of their rows that are beyond the threshold.
+        It reads the table as releases do. It counts one row of each person, drawn at random. So a
+        person's expected count is the share of the person's rows that are beyond the threshold.
         """
         person = self.options["person"]
         limit = None if person is None else PersonLimit(person, 1)
@@ -123,11 +122,11 @@ class ColumnPlan:
 
         ``ends`` are its public bounds; ``spread`` and ``order`` are as in :func:`column_means`.
 
-        ``unit`` is :meth:`deviation` at the part of the budget that no search uses.
+        ``unit`` is :meth:`deviation` for the least part of the budget that remains after a search.
         """
 
         def noise(count: float, spent: float) -> float:
-            """Return the deviation of a group's mean of numbers in [−1, 1], after ρ is spent."""
+            """Return the deviation of a group's mean of numbers in [−1, 1] after a search."""
             more = math.sqrt(UNSPENT / max(1 - spent / counts.rho, UNSPENT))
             # Wilson's correction for small groups is included
             return math.hypot(unit * more, self.quantile) * self.number_of_groups / count
@@ -144,10 +143,9 @@ class ColumnPlan:
         return asked if found is None else replace(asked, **vars(found))
 
     def plan(self, ranges: Sequence[FoundRange], privacy: AbstractPrivacy) -> Plan:
-        """Return the plan that releases counts, sums and sums of squares of the numbers in these
-        ranges.
+        """Return the plan of counts, sums and sums of squares of the numbers in these ranges.
 
-        For weighted means, it releases no sums of squares.
+        For weighted means, it has no sums of squares.
         """
         other = _WITHOUT if self.on_outside == "drop" else None
         numbers = [
@@ -188,9 +186,7 @@ class ColumnPlan:
 
     @cached_property
     def in_unit(self) -> Plan:
-        """The plan for ranges of length 2 at ρ = ½. The noise of every other plan is a multiple of
-        its noise.
-        """
+        """The plan for ranges of length 2 at ρ = ½; the noise of other plans is proportional."""
         ranges = [FoundRange(column, 0.0, 2.0) for column in self.columns]
         return self.plan(ranges, zCDP(0.5))
 
@@ -209,5 +205,5 @@ class ColumnPlan:
 
     @property
     def number_of_groups(self) -> int:
-        """The number of groups: all combinations of the listed categories."""
+        """The number of groups, that is of all combinations of the listed categories."""
         return math.prod(group.size - (group.other is not None) for group in self.groups)

@@ -58,22 +58,22 @@ def column_means(
     ledger: Ledger | str | os.PathLike[str] | None = None,
     id: str | None = None,
 ) -> ColumnMeans:
-    r"""Return means of numeric columns, with intervals: find ranges, and release a plan for them.
+    r"""Return means of numeric columns with intervals, after a private search for their ranges.
 
     For each column, noisy counts find numbers L and U such that less than a tenth of all numbers
-    are below L, and less than a tenth above U; a last count checks this. Numbers are clipped to a
-    range ``c ± T`` around the middle c of L and U. Then a plan (:func:`plan`) of the counts, sums
-    and sums of squares of all columns is released with the rest of the budget. The release answers
-    more questions, and can be saved and reported.
+    are below L, and less than a tenth above U; a last noisy count checks this. Numbers are clipped
+    to a range ``c ± T`` around the middle c of L and U. The rest of the budget is for the release
+    of a plan (:func:`plan`) of the counts, sums and sums of squares of all columns. The release
+    answers more questions, and can be saved and reported.
 
     T balances noise against the bias of clipping, for distributions with ``(E|X − c|^k)^(1/k) <=
     spread · (U − L)``. With k = 2 the left side is about 0.39 (U − L) for a normal distribution,
     0.5 (U − L) for an exponential one, and 0.65 (U − L) for a lognormal one of parameter 1.
-    ``bias`` is the bound on the bias under this assumption, which the result states with its
-    numbers for each column. The assumption should hold in each group; you must judge whether it
-    does. A larger k needs less noise. Without ``order``, k is 4, or 2 if a noisy count shows too
-    many numbers far from c. If L >= 0, and the noisy count of negative numbers is within its noise,
-    it is also assumed that no number is negative.
+    ``bias`` is the bound on the bias under this assumption. The result states the assumption, with
+    its numbers, for each column. It should hold in each group; you must judge whether it does. A
+    larger k needs less noise. Without ``order``, k is 4, or 2 if a noisy count shows too many
+    numbers far from c. If L >= 0, and the noisy count of negative numbers may be noise alone, it is
+    also assumed that no number is negative.
 
     Public bounds, given as ``between``, need no search and no assumption.
 
@@ -87,10 +87,10 @@ def column_means(
           ``person``, for all rows of one person. A row without a number in a column is left out for
           that column; a row without a listed category is left out for all columns. Refusals, with
           ``on_outside="refuse"``, depend on the data and are not covered.
-        * In the search, a row is in at most one of two counts; one row per person counts, drawn
-          at random. All noise is discrete Gaussian, drawn by OpenDP.
-        * The cost of later steps may depend on earlier results, within one budget that was fixed
-          beforehand, and that is charged once.
+        * In the search, a row is in at most one of two counts, and only one row of each person is
+          counted, drawn at random. All noise is discrete Gaussian, drawn by OpenDP.
+        * The cost of later steps may depend on earlier results. All steps together are within one
+          budget, which is fixed before and charged once.
 
     Args:
         table: a dataframe of any kind, or the path of a CSV or Parquet file; for CSV in another
@@ -106,23 +106,23 @@ def column_means(
             numbers in a group, with "max" with the largest of them. "sum" and "count" need
             ``between``. Or one of these for each column, ``{"stay": "mean", "visits": "count"}``.
             None for means over rows.
-        rows_per_person: the largest number of groups in which a person counts; if ``per_person`` is
-            None, the largest number of rows of a person. If a person has more, that many are drawn
-            at random.
+        rows_per_person: the largest number of groups in which a person is counted; if
+            ``per_person`` is None, the largest number of a person's rows. If a person has more, a
+            random sample of this size is counted.
         neighbors: the relation, for one person or row; under "replace", the number of rows is
             public.
         between: the public bounds ``(low, high)`` of some columns; None for an unknown bound, as in
             ``{"income": (0, None)}``. Numbers beyond a bound are clipped to it.
         weight: the sample weights of rows: means are weighted sums over weighted counts. All
             columns need both public bounds, since a search counts rows, not their weights. The
-            interval is for the weighted mean of the counted rows themselves, as the plan counts
-            them (clipped, and rounded to steps of ``most / 2**20``), and its noise is known
-            exactly. The interval is not for a population: the variance of weighted means from
-            sample to sample depends on the sampling design, and on squares that plans do not
-            release. So ``sampling`` and ``bias`` are 0. With ``person``, ``per_person`` is None.
+            interval is for the weighted mean of the counted rows themselves, clipped and rounded to
+            steps of ``most / 2**20``; its noise is known exactly. It is not for the mean of a
+            population: how weighted means vary from sample to sample depends on the sampling
+            design, and on squares that plans do not release. So ``sampling`` and ``bias`` are 0.
+            With ``person``, ``per_person`` is None.
         spread: the factor in the assumption above; 0.5 if it is less.
         order: k, the order of the moment, from 2 to 100; chosen as above if omitted.
-        level: confidence level of each interval (not of all together), in (0, 1).
+        level: confidence level of each single interval, in (0, 1).
         on_outside: the treatment of a row without a number in a column, without a listed category,
             or without a person: "drop" leaves it out; "refuse" refuses the whole call, which is not
             private, as in :meth:`Plan.release`. Infinite numbers are numbers, and are clipped.
@@ -325,7 +325,7 @@ def _columns(given: object) -> list[str]:
 
 
 def _reduced(given: object, columns: list[str]) -> dict[str, PerPerson]:
-    """Return {column: how one person's numbers become one number}; empty for means over rows."""
+    """Return {column: name of the function that reduces a person's numbers to one}."""
     if given is None:
         return {}
     own: Any = dict.fromkeys(columns, given) if isinstance(given, str) else given
@@ -352,7 +352,7 @@ def _codes(given: object, columns: list[str]) -> dict[str, tuple[Code, ...]]:
 
 
 def _in_request(reduced: Mapping[str, PerPerson]) -> object:
-    """Return ``per_person`` as a ledger records it: one name if all columns have the same."""
+    """Return ``per_person`` for a ledger's record: a single name if all columns have the same."""
     return next(iter(reduced.values()), None) if len({*reduced.values()}) < 2 else dict(reduced)
 
 

@@ -1,4 +1,4 @@
-"""Covariances of unbounded data, by repeated whitening and clipping (CoinPress)."""
+"""Covariances of unbounded data, by steps of whitening and clipping (CoinPress)."""
 
 import itertools
 import math
@@ -36,12 +36,14 @@ class Whitening:
 
     Attributes:
         squared_radius: q, the squared radius of the clipping ball.
-        kept: ``1 − E(χ²_d − q)₊/d``: lower bound on the share of the variance that remains after
-            clipping, in every direction.
-        widened: the covariance is at most ``(Z + widened I)/shrunk`` for the step's result Z.
+        kept: ``1 − E max(χ²_d − q, 0)/d``, a lower bound on the share of the variance, in every
+            direction, that remains after clipping.
+        widened: a number such that the covariance is at most ``(Z + widened I)/shrunk`` for the
+            step's result Z.
         shrunk: see ``widened``.
-        ratio: the next upper bound on the covariance is at most this multiple of the covariance.
-        width: intervals for variances are at most this wide, relative to the variances.
+        ratio: a number such that the step's upper bound on the covariance is at most ``ratio``
+            times the covariance.
+        width: upper bound on the widths of intervals for variances, divided by the variances.
     """
 
     squared_radius: float
@@ -54,17 +56,17 @@ class Whitening:
 
 @dataclass(frozen=True, eq=False)
 class CovariancePlan:
-    r"""The plan of the steps of :func:`coinpress_covariance`, computed from public numbers alone.
+    r"""The plan of the steps of :func:`coinpress_covariance`, computed only from public numbers.
 
     A step's rows are w = T⁻¹x with covariance at most I, where T² is the known upper bound on Σ.
-    With <= for matrices in the Loewner order, kept = 1 − δ, and z a normal quantile:
+    Let <= be the Loewner order for matrices, δ = 1 − kept, and z a normal quantile:
 
-    * ``(1 − δ) Cov(w) <= E[clipped w wᵀ] <= Cov(w)``: for w = Σ^½ g, g standard normal, clipping
-      removes at most ``E[(v·w)² (1 − q/‖g‖²)₊]`` along v, which by symmetry is ``vᵀΣv · E(‖g‖² −
-      q)₊/d``.
+    * ``(1 − δ) Cov(w) <= E[clipped w wᵀ] <= Cov(w)``: for w = Σ^½ g with a standard normal vector
+      g, clipping removes at most ``E[(v·w)² max(1 − q/‖g‖², 0)]`` along v, which by symmetry is
+      ``vᵀΣv · E max(‖g‖² − q, 0)/d``.
     * The mean of n such matrices is at least ``(1 − √(d/n) − z/√(2n))²`` times its expectation, and
       at most ``(1 + √(d/n) + z/√(2n))²`` times.
-    * The least eigenvalue of the noise is at least −(√(2d) + z − √2) deviations.
+    * The least eigenvalue of the noise is at least −(√(2d) + z − √2) standard deviations.
 
     The last two bounds are expectations of extreme eigenvalues plus the fluctuation for d = 1; in
     simulations, the fluctuation was smaller for all other d. Accuracy depends on these bounds,
@@ -96,16 +98,12 @@ class CovariancePlan:
 
     @property
     def width(self) -> float:
-        """The number that the choice of steps minimises: the largest relative width of intervals
-        for variances.
-        """
+        """The largest relative width of intervals for variances; chosen steps minimise it."""
         return self.steps[-1].width
 
     @property
     def shrinks(self) -> bool:
-        """Whether every step gives a better upper bound on the covariance than the step before, and
-        the last step improves on the bounds that are known.
-        """
+        """Whether every step improves the upper bound, and the last one the known bounds."""
         ratios = [self.ratio, *(step.ratio for step in self.steps[:-1])]
         return all(b < a for a, b in itertools.pairwise(ratios)) and self.width < min(
             1.0, self.ratio - 1
@@ -144,9 +142,9 @@ def coinpress_covariance(
 ) -> Estimate:
     r"""Return the covariance Σ of N(0, Σ), where smallest · I <= Σ <= largest · I.
 
-    Every step multiplies records by the inverse root of the known upper bound on Σ, clips them to a
-    ball, and adds noise to the mean of x xᵀ. The result, slightly enlarged, is the next upper
-    bound. The last step uses 3/4 of ρ, the other steps share the rest.
+    Every step multiplies records by the inverse square root of the known upper bound on Σ, clips
+    the results x to a ball, and adds noise to the mean of x xᵀ. The noisy mean, slightly enlarged,
+    is the next upper bound. The last step uses 3/4 of ρ, the other steps share the rest.
 
     The mean must be zero. For other data, use differences of disjoint pairs of records, divided by
     √2. There are half as many differences as records, each from two people.
@@ -157,7 +155,7 @@ def coinpress_covariance(
         * ``‖x xᵀ − y yᵀ‖²_F = ‖x‖⁴ + ‖y‖⁴ − 2 (x·y)² <= 2γ⁴`` for vectors no longer than γ. Noise
           is calibrated to this bound for the *rounded* rows: entries on the diagonal, and √2 (to
           0.03 %) times the entries above it, have noise of the same deviation. Every record is
-          whitened, clipped and rounded without regard to others; sums are exact integers.
+          whitened, clipped and rounded independently of other records; sums are exact integers.
         * A step may use the results of earlier steps, since zCDP composes adaptively. The ledger
           is charged once for all steps.
 
@@ -238,7 +236,7 @@ def coinpress_covariance(
 
 @dataclass(frozen=True, eq=False)
 class _Moment:
-    """The noisy covariance of one step, its deviation and rounding, and a bound on the truth."""
+    """The noisy covariance of one step, with its errors, and an upper bound on the covariance."""
 
     estimate: Array
     deviation: Array
@@ -249,7 +247,7 @@ class _Moment:
 def _released(
     rows: Array, bound: Array, least: float, step: Whitening, lattice: MomentLattice
 ) -> _Moment:
-    """Return the result of one step: a noisy covariance, and a new upper bound on the true one."""
+    """Return the noisy covariance of one step, and a new upper bound on the covariance."""
     # bound is the upper bound that is known before.
     # Rounding: let W be the inverse of root. A row x that is not clipped is x = root w' with ‖w'‖
     # <= √q, and becomes w = W x. Here w differs from w' because W root is not exactly the identity,
@@ -280,7 +278,7 @@ def _released(
 
 
 def _carried(root: Array, diagonal: float, off: float) -> Array:
-    """Return the standard deviations of the entries of ``root @ Y @ root``, shape (d, d)."""
+    """Return the standard deviations of ``root @ Y @ root`` for noise Y, shape (d, d)."""
     # Y is symmetric, with independent noise: ``diagonal`` on its diagonal and ``off`` above it
     known = root @ root
     alone = np.square(root) @ np.square(root).T

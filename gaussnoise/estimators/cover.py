@@ -49,14 +49,14 @@ def pure_person_level_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return a mean in few dimensions under pure privacy, for people with several records each.
+    r"""Return the mean of people's records, several for each person, under pure privacy.
 
     A quarter of ε finds every coordinate within ``6 moment/√samples``, as in
-    :func:`person_level_mean`. The rest chooses a candidate from a grid on that box. A candidate p
-    *loses* in a direction u if people's averages, projected on u and clipped to an interval around
-    the projection of p, have a mean further than a threshold from that projection. The score of p
-    is the least number of people whose records must change for p to lose in one of 3^d − 1
-    directions. The candidate with the highest score, up to noise, is chosen.
+    :func:`person_level_mean`. The rest chooses a candidate from a grid on that box. Let people's
+    averages be projected on a direction u, and clipped to an interval around the projection of a
+    candidate p. Then p *loses* in direction u if their mean is further than a threshold from the
+    projection of p. The score of p is the least number of people whose records must change for p to
+    lose in one of 3^d − 1 directions. The candidate with the highest score, up to noise, is chosen.
 
     Formal guarantees:
         * The privacy guarantee, for *all records of one person* replaced by any others; the number
@@ -64,17 +64,17 @@ def pure_person_level_mean(
         * Scores are integers, and replacing one person changes each by at most one: a score is the
           Hamming distance of the data from the data sets in which p loses, and neighbours have
           distance one. Scores are computed exactly: each person has one integer per direction,
-          clipped without regard to others. The score is the least number of people whose integers
-          must become the largest possible for the sum to cross an integer threshold; the smallest
-          integers are changed first.
+          clipped independently of other people. To find the least number of people, the smallest
+          integers are changed first, each to the largest possible one, until the sum is above an
+          integer threshold.
         * The candidate is chosen by permute-and-flip, drawn by OpenDP, for scores that may rise or
           fall by one.
         * If the stated assumptions on the distribution hold, the error is at most ``bias_bound`` in
           Euclidean norm, except with probability ``beta``. This is proven, and includes sampling
           and the grid.
 
-    The running time is exponential in the number of coordinates (the error is not): use few of
-    them.
+    The running time is exponential in the number of coordinates, so use few of them. The error is
+    not.
 
     Args:
         data: records, shape (rows,) or (rows, d), with ``person``; or a list with the records of
@@ -151,7 +151,7 @@ def pure_person_level_mean(
 
 @dataclass(frozen=True)
 class Cover:
-    """A grid of candidates for the mean, on a box around zero, and the rule that scores candidates.
+    """A grid of candidates for the mean, in a box around zero, and the rule of their scores.
 
     Attributes:
         dim: number of coordinates.
@@ -159,8 +159,8 @@ class Cover:
         cells: number of cells of every coordinate; their middles are the candidates.
         radius: half the length of the interval, around the candidate, to which projections are
             clipped.
-        threshold: a candidate loses if the mean of clipped projections is further from it; below
-            ``radius``.
+        threshold: the largest distance of the mean of clipped projections at which a candidate does
+            not lose; below ``radius``.
         error: upper bound on the Euclidean distance of the chosen candidate from the mean.
     """
 
@@ -181,7 +181,7 @@ class Cover:
         return corners.reshape(-1, self.dim)
 
     def scores(self, rows: Array) -> Integers:
-        """Return, for every candidate, how many rows must change for the candidate to lose.
+        """Return, for each candidate, the least number of rows that must change for it to lose.
 
         A candidate loses if, in some direction, the mean of clipped projections is further from it
         than ``threshold``. The result has shape (cells^dim,).
@@ -212,8 +212,7 @@ class Cover:
 
 
 def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) -> Integers:
-    """Return, for every point, how few values must change for ``Σ clip(value − point)`` to exceed
-    ``needed``.
+    """Return the least number of changed values for which ``Σ clip(value − point)`` > ``needed``.
 
     The result has one number per point. A changed value contributes at most ``reach`` instead of
     its current term. This increase is largest for the smallest values, so it is best to change
@@ -248,7 +247,7 @@ def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) 
 
 
 def _projections(rows: Array, direction: Array) -> Array:
-    """Return the scalar product of every row with the direction; no row affects another."""
+    """Return the scalar product of every row with the direction, independently of other rows."""
     total = np.zeros(len(rows))
     for j in np.flatnonzero(direction):
         total = total + rows[:, j] * direction[j]
@@ -256,7 +255,7 @@ def _projections(rows: Array, direction: Array) -> Array:
 
 
 def _half_of_directions(dim: int) -> list[Array]:
-    """Return unit vectors along all vectors of entries −1, 0, 1, one of each opposite pair."""
+    """Return unit vectors along all nonzero vectors with entries −1, 0, 1, up to the sign."""
     signs = (np.array(s, dtype=np.float64) for s in itertools.product((0, 1, -1), repeat=dim))
     return [
         s / math.sqrt(np.abs(s).sum()) for s in signs if s.any() and s[np.flatnonzero(s)[0]] > 0
@@ -264,12 +263,12 @@ def _half_of_directions(dim: int) -> list[Array]:
 
 
 def _directions(dim: int) -> int:
-    """Return the number of directions in which candidates are compared, opposite ones included."""
+    """Return the number of directions in which candidates can lose, with opposite directions."""
     return 3**dim - 1
 
 
 def _alignment(dim: int) -> float:
-    """Return c such that every vector w has a direction u with ``⟨w, u⟩ >= c ‖w‖``."""
+    """Return c such that for every vector w, some direction u has ``⟨w, u⟩ >= c ‖w‖``."""
     # If |w| is sorted, the best u with j nonzero entries gives (w_1 + … + w_j)/√j. Among all w for
     # which these are at most one, the longest has w_j = √j − √(j − 1).
     return 1 / math.sqrt(sum((math.sqrt(j) - math.sqrt(j - 1)) ** 2 for j in range(1, dim + 1)))
@@ -302,7 +301,7 @@ def _cover(
     beta: float,
     accuracy: float | None,
 ) -> Cover:
-    """Return the coarsest grid proven to have ``accuracy``; for None, the most accurate grid."""
+    """Return the coarsest grid of proven ``accuracy`` or, if that is None, the best grid."""
     d, half = known.averages.dim, hunt.error
     # The location depends on the same people. But at each level at most four answers are right, and
     # a union bound makes the statements hold for all of them.

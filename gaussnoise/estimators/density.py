@@ -32,9 +32,9 @@ def histogram_density(
 ) -> Estimate:
     r"""Return an estimate of a Lipschitz density on [0, 1]^b, from a noisy histogram.
 
-    With about ``min(n^(b/(b+2)), (nα)^(b/(b+1)))`` cells, the mean integrated squared error is of
-    the order ``n^(−2/(b+2)) + (nα)^(−2/(b+1))``, where α is ε or √(2ρ). No private estimator has a
-    better order.
+    The histogram has about ``min(n^(b/(b+2)), (nα)^(b/(b+1)))`` cells, where α is ε or √(2ρ). The
+    mean integrated squared error is of the order ``n^(−2/(b+2)) + (nα)^(−2/(b+1))``. No private
+    estimator has a better order.
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other. This changes two integer
@@ -52,8 +52,8 @@ def histogram_density(
         id: the name of this estimate in the ledger.
 
     Returns:
-        An :class:`Estimate` of shape (m,) * b: an unbiased estimate of the average density in each
-        of m^b cells; entries may be negative. ``bias_bound`` is the largest difference between the
+        An :class:`Estimate` of shape (m,) * b: unbiased estimates of the average density in each of
+        m^b cells, which may be negative. ``bias_bound`` is the largest difference between the
         density at a point and the average over its cell, ``lipschitz √b / m``, plus rounding.
 
     Raises:

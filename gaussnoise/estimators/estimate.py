@@ -21,23 +21,23 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class Estimate(AbstractLoaded):
-    """A private estimate of a population quantity, with its error; BIASED by clipping.
+    """A private estimate of a population quantity, with its error. It is BIASED by clipping.
 
-    No private estimate of an unbounded mean is unbiased, under pure and concentrated privacy
-    (Kamath et al. 2023, "A bias-variance-privacy trilemma for statistical estimation"): the
-    interval includes a bound on the bias instead.
+    Under pure and concentrated privacy, no private estimate of an unbounded mean is unbiased
+    (Kamath et al. 2023, "A bias-variance-privacy trilemma for statistical estimation"). So the
+    interval includes a bound on the bias.
 
     Attributes:
         estimate: shape () for samples of shape (n,), otherwise (d,) or as the estimator documents.
-        noise_deviation: standard deviation of the noise of the last step, known exactly, shaped
-            like the estimate.
+        noise_deviation: the exact standard deviation of the noise of the last step, shaped like the
+            estimate.
         sampling_deviation: bound on the standard deviation of the mean of n records without noise,
             under the given assumptions; shaped like the estimate.
-        bias_bound: bound on the bias of clipping and on all rounding, shaped like the estimate,
-            under the given assumptions and except with probability ``beta``.
-        beta: probability that an earlier step failed, so that the last step clips too much.
+        bias_bound: bound on the bias of clipping and on all rounding, under the given assumptions
+            and except with probability ``beta``; shaped like the estimate.
+        beta: the probability that an earlier step fails, so that the last step clips too much.
         noise: "gaussian" or "laplace", the distribution of the last step's noise.
-        split: the budget of every step.
+        split: {step: its budget, in words}.
         privacy: a record of the privacy guarantee.
         assumed: the assumptions, in words.
         private: False for simulations.
@@ -68,11 +68,11 @@ class Estimate(AbstractLoaded):
         return np.hypot(self.noise_deviation, self.sampling_deviation)
 
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
-        """Return an interval for each coordinate of the population quantity (not for all together).
+        """Return a confidence interval for each single coordinate of the population quantity.
 
-        Half the width is a quantile of noise plus sampling error (Gaussian, by the central limit
-        theorem), plus the bound on the bias. The probability that an earlier step failed is
-        subtracted from 1 − level before the quantile is taken.
+        Half the width is a quantile of noise plus sampling error, which is Gaussian by the central
+        limit theorem, plus the bound on the bias. The quantile is for the probability 1 − level
+        minus the probability that an earlier step fails.
 
         Args:
             level: confidence level, in (0, 1 − beta).
@@ -97,9 +97,7 @@ class Estimate(AbstractLoaded):
         return ConfidenceInterval(self.estimate - half, self.estimate + half)
 
     def explain(self) -> str:
-        """Return sentences on the privacy guarantee, the budget of each step, and the parts of the
-        error.
-        """
+        """Return sentences on the privacy guarantee, the budget of each step, and the error."""
         steps = "; ".join(f"{step}: {spent}" for step, spent in self.split.items())
         worst = [
             float(np.max(x))
@@ -171,7 +169,7 @@ _ARRAYS = ("estimate", "noise_deviation", "sampling_deviation", "bias_bound")
 
 
 def _half_width(noise: float, sampling: float, missed: float, laplace: bool) -> float:
-    """Return the w that |noise + sampling error| exceeds with probability ``missed``."""
+    """Return w such that |noise + sampling error| > w with probability ``missed``."""
     if not laplace or noise == 0:
         return float(-scipy.special.ndtri(missed / 2)) * math.hypot(noise, sampling)
     b = noise / math.sqrt(2)

@@ -1,4 +1,4 @@
-"""The mean of a normal distribution in one dimension, wherever it lies."""
+"""The mean of a normal distribution in one dimension, anywhere on the line."""
 
 import math
 from functools import partial
@@ -35,18 +35,16 @@ def gaussian_mean(
 ) -> Estimate:
     r"""Return the mean μ of N(μ, σ²), where ``|μ − center| <= radius``.
 
-    First a private search finds μ roughly; then records are clipped to an interval around the
-    result.
-
-    A quarter of the budget finds the fullest bin of width 2σ; its middle is within 2σ of μ. The
-    rest releases the mean of records clipped to ``± (2σ + σ√(2 log(4n/β)))`` around that middle.
-    The error is ``O(σ/√n + σ√(log n)/(nε))`` for all ranges if n is at least of order
+    A quarter of the budget finds the bin of width 2σ with most records; its middle is within 2σ of
+    μ. The rest releases the mean of records clipped to ``± (2σ + σ√(2 log(4n/β)))`` around that
+    middle. The error is ``O(σ/√n + σ√(log n)/(nε))`` for all ranges if n is at least of order
     ``log(radius/σ)/ε``.
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other, and for all data: only the
           error depends on the normal distribution. The number of records is public.
-        * Both steps use integers, and noise drawn by OpenDP; they share one budget, charged once.
+        * Both steps use integers, and noise drawn by OpenDP. They share one budget, which is
+          charged once.
 
     Args:
         data: records, shape (n,).
@@ -55,15 +53,15 @@ def gaussian_mean(
         sigma: known standard deviation, or an upper bound on it.
         radius: half the range of possible means; it may be omitted only under :class:`ApproxDP`.
         center: middle of that range.
-        beta: probability of failure: half for a wrong location, half for a clipped record.
+        beta: probability of failure, half of it for a wrong location, half for a clipped record.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.
 
     Returns:
-        An :class:`Estimate` of shape (). The interval is for normal data. With skewed or heavier
-        tails, the bias of clipping may make it fail more often: :func:`heavy_tailed_mean` has a
-        bound on that bias.
+        An :class:`Estimate` of shape (). The interval is for normal data. If tails are skewed or
+        heavier, it may fail more often because of the bias of clipping: :func:`heavy_tailed_mean`
+        has a bound on that bias.
 
     Raises:
         ParameterError: there are too few records, and the message says how many are needed; or
@@ -109,6 +107,6 @@ def gaussian_mean(
 
 
 def _clipping_bias(t: float) -> float:
-    """Return ``E (|Z| − t)₊`` for a standard normal Z: a bound on the bias of clipping at t."""
+    """Return ``E max(|Z| − t, 0)`` for standard normal Z, a bound on the bias of clipping at t."""
     density = math.exp(-t * t / 2) / math.sqrt(2 * math.pi)
     return 2 * (density - t * math.exp(float(scipy.special.log_ndtr(-t)))) * SAFE_SIDE

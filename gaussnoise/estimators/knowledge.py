@@ -1,4 +1,4 @@
-"""Checks of the public numbers with which a distribution is described to estimators."""
+"""Checks of the public numbers that describe a distribution to an estimator."""
 
 import hashlib
 import math
@@ -31,7 +31,7 @@ def shown(value: object) -> str:
 
 
 def number(function: str, name: str, value: object) -> float:
-    """Return an argument as a finite float; raise ParameterError if it is none.
+    """Return an argument as a finite float, or raise ParameterError.
 
     ``function`` and ``name`` are named in the message.
     """
@@ -46,7 +46,7 @@ def number(function: str, name: str, value: object) -> float:
 
 
 def positive(function: str, name: str, value: object) -> float:
-    """Return an argument as a float from 1e-100 to 1e100; raise ParameterError if it is outside."""
+    """Return an argument as a float from 1e-100 to 1e100, or raise ParameterError."""
     real = number(function, name, value)
     if not real > 0:
         raise ParameterError(f"{function}: expected {name} > 0, got {real!r}")
@@ -59,9 +59,7 @@ def positive(function: str, name: str, value: object) -> float:
 
 
 def chance(function: str, beta: object) -> float:
-    """Return the argument ``beta``, a probability of failure below 1/2, as a float; else raise
-    ParameterError.
-    """
+    """Return ``beta``, a probability of failure below 1/2, or raise ParameterError."""
     real = number(function, "beta", beta)
     if not SMALLEST <= real < 0.5:
         raise ParameterError(
@@ -73,7 +71,8 @@ def chance(function: str, beta: object) -> float:
 def moment_order(function: str, k: object, *, infinite: bool = False) -> float:
     """Return the argument ``order``, the order of a moment, as a float from 2 to 100.
 
-    If ``infinite``, infinity is allowed too, for bounded data. Else raise ParameterError.
+    If ``infinite``, infinity is allowed too, for bounded data. Raise ParameterError for other
+    values.
     """
     if infinite and isinstance(k, float) and k == math.inf:
         return math.inf
@@ -108,9 +107,7 @@ def vector(function: str, name: str, value: "ArrayLike", dim: int) -> Array:
 
 
 def check_box(function: str, name: str, low: Array, high: Array) -> None:
-    """Raise ParameterError if a box reaches further than 1e100 from the origin, or is thinner than
-    1e-100 in all directions.
-    """
+    """Raise ParameterError if a box is outside ±1e100, or all widths are below 1e-100."""
     size, longest = np.abs([low, high]).max(), (high / 2 - low / 2).max()
     if not (size <= LARGEST and longest >= SMALLEST):
         raise ParameterError(
@@ -120,7 +117,7 @@ def check_box(function: str, name: str, low: Array, high: Array) -> None:
 
 
 def digest(domain: AbstractDomain) -> list[object]:
-    """Return a description of a set for a ledger, with the sha256 of arrays in their place."""
+    """Return a description of a set for a ledger, in which sha256 values replace arrays."""
     header, arrays = describe(domain)
     return [
         header,

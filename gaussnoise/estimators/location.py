@@ -1,4 +1,4 @@
-"""The approximate location of a mean: the fullest bin of a noisy histogram per coordinate."""
+"""The approximate location of a mean: for each coordinate, the fullest bin of a noisy histogram."""
 
 import math
 from dataclasses import dataclass, replace
@@ -51,8 +51,8 @@ class Search:
         deviation: upper bound on the standard deviation of the distribution.
         radius: half the range of possible means; infinite for an unbounded range.
         delta: δ of the threshold, for an unbounded range.
-        beta: probability that the answer for some coordinate is wrong.
-        shape: the assumption on the distribution, besides its deviation.
+        beta: probability that the result for any coordinate is wrong.
+        shape: the assumption on the shape of the distribution, besides its standard deviation.
     """
 
     center: Array
@@ -75,8 +75,7 @@ class Search:
         beta: float,
         shape: Literal["variance", "gaussian"] = "variance",
     ) -> "Search":
-        """Return a search that has no budget yet; ``radius=None`` means that the range of means is
-        unbounded.
+        """Return a search without a budget; if ``radius`` is None, the range of means is unbounded.
 
         Raises:
             ParameterError: the range is unbounded and the guarantee has no δ, privacy is no
@@ -98,7 +97,7 @@ class Search:
         return _THRESHOLDED if math.isinf(self.radius) else 0.0
 
     def paid(self, budget: Budget) -> "Search":
-        """Return the search with the budget of the step "location"."""
+        """Return the search with the budget of the step "location" as its ``amount``."""
         return replace(self, amount=budget.of_step("location"), delta=budget.threshold_delta)
 
     @property
@@ -151,9 +150,7 @@ class Search:
 
     @cached_property
     def levels(self) -> list[tuple[float, int]]:
-        """The histograms that are searched one after the other, the coarsest first: (width, number
-        of bins).
-        """
+        """The (width, number of bins) of the histograms to search in turn, the coarsest first."""
         levels, radius = [], self.radius
         while True:
             # the cap exceeds the bins of all levels together; larger numbers would overflow
@@ -170,14 +167,12 @@ class Search:
                 )
 
     def draws(self, n: int) -> int:
-        """Return an upper bound on the number of integer noises that a search of n records
-        draws.
-        """
+        """Return an upper bound on the number of noises that a search of n records draws."""
         bins = n if math.isinf(self.radius) else sum(bins for _, bins in self.levels)
         return self.dim * bins
 
     def _part(self, whole: float, parts: int) -> float:
-        """Return ``whole / parts``, rounded down; ``parts`` of these cost at most ``whole``."""
+        """Return ``whole / parts``, rounded down, so that parts add up to at most ``whole``."""
         part = rounded_down(Fraction(whole) / parts)
         if not part > 0:
             raise ParameterError(
@@ -191,7 +186,7 @@ class Search:
         return self._part(self.amount, self.dim), self._part(self.delta, self.dim)
 
     def _needed_lead(self, n: int) -> float:
-        """Return the lead, in expected records of n, that the mean's bin needs over wrong bins."""
+        """Return by how many records, in expectation, a right bin must exceed every wrong bin."""
         # Hoeffding's inequality for a difference of two counts: with probability at most
         # exp(−t²/2n) = β/4 it is below its mean by t. For "variance", one such event covers all
         # wrong bins together. For "gaussian", one wrong bin may be just further away than 2
@@ -294,29 +289,30 @@ def coarse_location(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return the mean of every coordinate up to six standard deviations: the middle of the fullest
-    bin of a noisy histogram.
+    r"""Return the mean of every coordinate, with an error of at most six standard deviations.
 
-    Bins are ``6 sigma`` wide. By Chebyshev's inequality, at least 8/9 of the mass is within three
-    deviations of the mean, so that a bin near it leads every distant bin by a third of all records.
+    It is the middle of the fullest bin of a noisy histogram with bins of width ``6 sigma``. By
+    Chebyshev's inequality, at least 8/9 of the distribution is within three standard deviations of
+    the mean. So a bin near the mean is expected to have more records than each distant bin, by a
+    third of all records.
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other; the number of records is
           public. Replacing one record changes two counts by one each. Under pure privacy, the bin
           is chosen by permute-and-flip, for counts that may rise or fall by one. Under other
-          guarantees, discrete Gaussian noise for ℓ2 sensitivity √2 is added to every bin. Without a
-          range, it is added to the nonempty bins, and a tenth of δ is used to show only bins above
-          a threshold.
-        * Each record is put into a bin without regard to others; counts are integers.
+          guarantees, discrete Gaussian noise for ℓ2 sensitivity √2 is added to every bin. Without
+          ``radius``, it is added to the nonempty bins, and only bins above a threshold are used, at
+          the cost of a tenth of δ.
+        * Each record is put into a bin independently of other records; counts are integers.
 
     Args:
         data: records, shape (n,) or (n, d).
         privacy: :class:`PureDP`, :class:`zCDP`, :class:`ApproxDP`, or another guarantee that
             Gaussian noise satisfies.
-        sigma: upper bound on the standard deviation of every coordinate; a larger one is safe and
-            coarser.
+        sigma: upper bound on the standard deviation of every coordinate. With a larger bound the
+            result is still valid, but coarser.
         radius: half the range of possible means; it may be omitted only under :class:`ApproxDP`.
-            Ranges of more than 4096 bins are searched level by level.
+            Ranges of more than 4096 bins are searched by histograms with finer and finer bins.
         center: middle of that range, shape () or (d,).
         beta: probability of a wrong answer.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities

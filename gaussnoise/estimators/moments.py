@@ -1,4 +1,4 @@
-"""Means of distributions with only a bounded moment (heavy tails)."""
+"""Means of distributions with heavy tails, of which only a moment is bounded."""
 
 import math
 from functools import partial
@@ -21,13 +21,13 @@ _ROUNDING = 2.0**-44  # approximate rounding of a mean in the unit ball of a few
 
 
 def tail_bias(t: float, k: float, size: float) -> float:
-    r"""Return the largest bias of clipping at t: ``E (‖X‖ − t)₊`` for the worst X with ``E ‖X‖^k <=
-    size^k``.
+    r"""Return a bound on the bias of clipping at t: the largest ``E max(‖X‖ − t, 0)``.
 
-    For all x >= 0, ``(x − t)₊ <= c x^k`` with ``c = (k−1)^(k−1) / (k^k t^(k−1))``: the curve
-    touches the line at x = tk/(k−1). A distribution on 0 and this x attains the bound. At k = 2,
-    the bound is a quarter of ``1/((k−1) t^(k−1))``, Lemma 3 of Barber & Duchi (2014). Clipping at t
-    >= size does not change bounded distributions (k = ∞). The bias never exceeds E ‖X‖ <= size.
+    It is the largest of all X with ``E ‖X‖^k <= size^k``. For all x >= 0, ``max(x − t, 0) <= c
+    x^k`` with ``c = (k−1)^(k−1) / (k^k t^(k−1))``: the curve touches the line at x = tk/(k−1). A
+    distribution on 0 and this x attains the bound. At k = 2, the bound is a quarter of ``1/((k−1)
+    t^(k−1))``, Lemma 3 of Barber & Duchi (2014). If k = ∞, clipping at t >= size changes nothing.
+    The bias never exceeds E ‖X‖ <= size.
     """
     if math.isinf(k):
         return max(size - t, 0.0)
@@ -38,7 +38,7 @@ def tail_bias(t: float, k: float, size: float) -> float:
 def best_radius(k: float, size: float, noise: float) -> float:
     """Return the clipping radius t that minimises ``tail_bias(t, k, size)² + (noise · t)²``.
 
-    ``noise`` is the root total variance of the noise for radius 1.
+    ``noise`` is the root of the total variance of the noise at t = 1.
     """
     if math.isinf(k):
         return size
@@ -60,27 +60,27 @@ def heavy_tailed_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return the mean μ of numbers X with ``E|X − μ|^k <= moment^k``, by a rough search and
-    clipping.
+    r"""Return the mean μ of numbers X with ``E|X − μ|^k <= moment^k``.
 
-    A quarter of the budget finds μ up to 6 ``moment``. The rest releases the mean of records
-    clipped to ± (6 ``moment`` + τ) around that location. Here τ balances the worst bias ``moment^k
-    (k−1)^(k−1) / (k^k τ^(k−1))`` against the noise, of order τ/(nε). The error is ``O(1/√n +
-    (1/(nε))^((k−1)/k))`` in units of ``moment``; no private estimator has a better order.
+    A quarter of the budget finds μ with an error of at most 6 ``moment``. The rest releases the
+    mean of records clipped to ± (6 ``moment`` + τ) around that location. Here τ balances the worst
+    bias ``moment^k (k−1)^(k−1) / (k^k τ^(k−1))`` against the noise, of order τ/(nε). The error is
+    ``O(1/√n + (1/(nε))^((k−1)/k))`` in units of ``moment``; no private estimator has a better
+    order.
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other, and for all data. The number
           of records is public.
         * Both steps use integers, and noise drawn by OpenDP; they share one budget, charged once.
-        * ``bias_bound`` holds for every distribution with that moment, all rounding included,
-          except with probability ``beta``.
+        * ``bias_bound``, which includes all rounding, holds for every distribution with that
+          moment, except with probability ``beta``.
 
     Args:
         data: records, shape (n,). For vectors, :func:`person_level_mean` with ``samples=1``.
         privacy: :class:`PureDP`, :class:`zCDP`, :class:`ApproxDP`, or another guarantee that
             Gaussian noise satisfies.
-        moment: upper bound on the k-th root of the k-th central absolute moment; for k = 2 on the
-            standard deviation.
+        moment: upper bound on the k-th root of ``E|X − μ|^k``; for k = 2, on the standard
+            deviation.
         order: k, the order of the moment, from 2 to 100.
         radius: half the range of possible means; it may be omitted only under :class:`ApproxDP`.
         center: middle of that range.
@@ -150,20 +150,19 @@ def truncated_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Return the mean of records X with ``E‖X‖₂^k <= moment^k``, clipped to a ball around the
-    origin.
+    r"""Return the mean of records X with ``E‖X‖₂^k <= moment^k``, clipped to a ball around 0.
 
-    The radius T minimises ``bias² + E‖noise‖²``: ``T = moment ((k−1)/B²)^(1/2k) a^(1/k)``, where a
-    and B are the bias and the noise at T = 1. T grows like ``(n²ρ/d)^(1/2k)``, or like
+    The radius T minimises ``bias² + E‖noise‖²``: ``T = moment ((k−1)/B²)^(1/2k) a^(1/k)``, where,
+    at T = 1, a is the bias and B is the root of E‖noise‖². T grows like ``(n²ρ/d)^(1/2k)``, or like
     ``(nε/d)^(1/k)`` under pure privacy.
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other; the number of records is
           public. A replaced record changes the mean by at most 2T/n, and noise is calibrated to
           exactly this, for every guarantee.
-        * ``bias_bound`` holds for every distribution with that moment, all rounding included. If
-          the budget is so large that noise is smaller than the rounding of floats, the error is
-          mostly rounding.
+        * ``bias_bound``, which includes all rounding, holds for every distribution with that
+          moment. If the budget is so large that noise is smaller than the rounding of floats, the
+          error is mostly rounding.
 
     Args:
         data: records, shape (n,) or (n, d).
@@ -182,9 +181,10 @@ def truncated_mean(
         DataError: data are not real numbers, or have NaN or infinities that are not clipped.
 
     Source: Barber & Duchi (2014), "Privacy and statistical risk", (20) and Proposition 6. Some
-    noise there is too small for the stated guarantee: the variance ``2T² log(1/δ)/(n²α²)`` for (α,
-    δ) gives half the standard deviation of the usual Gaussian mechanism, and appendix C has half
-    the variance (KL) and half the scale (pure) of section 4. Here, all noise is calibrated exactly.
+    noise in this paper is too small for the stated guarantee. The variance ``2T² log(1/δ)/(n²α²)``
+    for (α, δ) gives half the standard deviation of the usual Gaussian mechanism. Appendix C has
+    half the variance of section 4 for KL, and half the scale for pure privacy. Here, all noise is
+    calibrated exactly.
 
     >>> x = np.random.default_rng(0).standard_t(4, size=(5000, 3))
     >>> mean = gn.estimators.truncated_mean(x, gn.KL(0.1), moment=3, order=3)
@@ -214,11 +214,10 @@ def truncated_mean(
 
 
 def noise_of_ball(d: int, amount: float, n: int, *, pure: bool) -> float:
-    """Return the root of the total variance of the noise on the mean of n records in the unit ball
-    of R^d.
+    """Return the root of the noise's total variance for the mean of n records in the unit ball.
 
-    Noise below the rounding of floats counts as large as the rounding, which also grows with the
-    radius of the ball.
+    If the noise is less than the rounding of floats, the bound on the rounding is returned, which
+    also grows with the radius of the ball.
     """
     if pure:
         return math.sqrt(d) * laplace_deviation(math.sqrt(d), amount, n)

@@ -1,4 +1,4 @@
-"""The mean of records of people who have several each, all of which are protected together."""
+"""The mean of records of people, with privacy for all records of a person together."""
 
 import math
 from dataclasses import dataclass, replace
@@ -45,35 +45,36 @@ def person_level_mean(
 ) -> Estimate:
     r"""Return the mean of the records of n people, each with at least ``samples`` records.
 
-    Every person's records are averaged. A histogram of every coordinate finds the mean up to ``6
-    moment/√samples``. Further rounds may improve this estimate: each clips the averages to a
-    smaller ball around the previous estimate, and adds noise to their mean. The last round's mean
-    is released. Radii and the number of further rounds, 0 to 3, minimise the bound on the error,
-    and depend on public numbers only.
+    Every person's records are averaged. A noisy histogram of every coordinate finds the mean with
+    an error of at most ``6 moment/√samples``. Further rounds may improve this estimate: each clips
+    the averages to a smaller ball around the previous estimate, and adds noise to their mean. The
+    last round's mean is released. Radii and the number of further rounds, 0 to 3, minimise the
+    bound on the error, and depend on public numbers only.
 
     Formal guarantees:
         * The privacy guarantee, for *all records of one person* replaced by any others; the number
-          of people is public. Privacy does not depend on ``samples``, ``moment``, ``order`` or
-          ``radius`` being right: each person has one average, of any number of records, which is
-          clipped and rounded to integers without regard to other people. After clipping to a ball
-          of radius T, the mean has the ℓ2 sensitivity 2T/n.
-        * All steps use all people and share one budget, charged once; the ε, or ρ, of steps add up.
-        * The bias of clipping is at most ``bias_bound``, in every coordinate and in Euclidean norm,
-          except with probability ``beta``, if the stated assumptions on the distribution hold,
-          records are independent, and all people have at least ``samples`` of them. This is proven,
-          also for balls whose centers depend on the same people. Whether a person has fewer records
-          is not checked, since the result of the check would depend on one person.
+          of people is public. Privacy also holds if ``samples``, ``moment``, ``order`` or
+          ``radius`` are wrong: each person has one average, of any number of records, which is
+          clipped and rounded to integers independently of other people. After clipping to a ball of
+          radius T, the mean has the ℓ2 sensitivity 2T/n.
+        * All steps use all people and share one budget, which is charged once: the ε, or ρ, of all
+          steps add up to it.
+        * If the stated assumptions on the distribution hold, records are independent, and all
+          people have at least ``samples`` records, the bias of clipping is at most ``bias_bound``,
+          in every coordinate and in Euclidean norm, except with probability ``beta``. This is
+          proven even for balls whose centers depend on the same people. Whether a person has fewer
+          records is not checked, since the result of the check would depend on one person.
 
     Args:
         data: records, shape (rows,) or (rows, d), with ``person``; or a list with the records of
             each person, of shape (rows,) or (rows, d) each.
-        privacy: for one coordinate :class:`PureDP`, or a guarantee that Gaussian noise satisfies;
-            for several coordinates only the latter.
-        person: the person each row belongs to, shape (rows,), integers or text.
+        privacy: a guarantee that Gaussian noise satisfies or, for one coordinate, :class:`PureDP`.
+        person: the person of each row, shape (rows,), integers or text.
         samples: lower bound on the number of records of every person, a public number.
         moment: upper bound on ``(E|⟨v, X − μ⟩|^k)^(1/k)`` for every unit vector v; in units of the
             records.
-        order: k, the order of that moment, from 2 to 100. Two is the standard deviation.
+        order: k, the order of that moment, from 2 to 100. For k = 2, the moment is a standard
+            deviation.
         radius: half the range of possible means of a coordinate; it may be omitted only under
             :class:`ApproxDP`.
         center: middle of that range, a number or shape (d,).
@@ -143,8 +144,7 @@ def person_level_mean(
 
 @dataclass(frozen=True)
 class Moments:
-    """The assumptions on the records: a bounded moment, and a least number of records of each
-    person.
+    """The assumptions on the records: a bounded moment, and a least number for each person.
 
     Attributes:
         averages: bounds for averages of one person's records, in units of ``moment``.
@@ -162,13 +162,13 @@ class Moments:
     def clipping_bias(self, reach: Array, off: float) -> Array:
         """Return an upper bound on the bias of a clipped average, in the units of the records.
 
-        The arguments are those of :meth:`Averages.clipping_bias`, in these units too.
+        The arguments are those of :meth:`Averages.clipping_bias`, in the same units.
         """
         return self.moment * self.averages.clipping_bias(reach / self.moment, off / self.moment)
 
     @property
     def text(self) -> str:
-        """The assumptions as text, to be part of a sentence."""
+        """The assumptions as text, for use in a sentence."""
         known = self.averages
         return (
             f"records are independent, {known.samples} or more of each person, with a central "
@@ -183,7 +183,7 @@ class Moments:
 
 
 def moments(function: str, dim: int, samples: object, moment: object, k: object) -> Moments:
-    """Return the assumptions on the records, after checking the arguments.
+    """Check the arguments, and return the assumptions on the records.
 
     Raises:
         ParameterError: samples is not a positive whole number, moment is not positive, or k is
@@ -202,7 +202,7 @@ def moments(function: str, dim: int, samples: object, moment: object, k: object)
 
 @dataclass(frozen=True)
 class _Clip:
-    """One round: the mean of averages clipped to a ball, with noise and bounds on its error."""
+    """The plan of one round: clipping to a ball, noise, and bounds on the error."""
 
     step: str
     radius: float
@@ -215,7 +215,7 @@ class _Clip:
 
 @dataclass(frozen=True)
 class _Plan:
-    """The public parts of an estimate: the budget, the search, and the clipped means after it."""
+    """The plan of an estimate: the budget, the search, and the rounds after it."""
 
     budget: Budget
     hunt: Search
@@ -223,7 +223,7 @@ class _Plan:
 
 
 def _plan(sample: Sample, budget: Budget, probe: Search, known: Moments, beta: float) -> _Plan:
-    """Return the plan for which the bias bound plus the noise of the last round is least."""
+    """Return the plan with the least sum of bias bound and noise in the last round."""
     n, d = sample.rows.shape
     plans = []
     for count in range(_MOST_ROUNDS + 1):
@@ -246,7 +246,7 @@ def _plan(sample: Sample, budget: Budget, probe: Search, known: Moments, beta: f
 def _clip(
     step: str, known: Moments, n: int, amount: float, off: float, beta: float, *, pure: bool
 ) -> _Clip:
-    """Return the round whose radius gives the least sum of bias bound and noise."""
+    """Return the plan of a round, with the radius of the least sum of bias bound and noise."""
     # ``off`` bounds the distance of the ball's center from the mean
     d = known.averages.dim
     total = math.sqrt(d) * known.deviation

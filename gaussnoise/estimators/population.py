@@ -17,21 +17,22 @@ def population_means(release: Changes, level: float = LEVEL) -> MeanChanges: ...
 def population_means(
     release: AbstractRelease | Changes, level: float = LEVEL
 ) -> ColumnMeans | MeanChanges:
-    """Return the means of a population, or their changes, from releases of :func:`column_means`.
+    """Return the means of a population, or their changes, for releases of :func:`column_means`.
 
     Args:
-        release: the release, also one that was loaded; or :func:`gaussnoise.difference` of two such
-            releases, from two samples that were drawn independently. If one sample was asked twice,
+        release: the release, which may be a loaded one; or :func:`gaussnoise.difference` of two
+            such releases of two independent samples. If the two releases are of the same persons,
             sampling errors are not independent, and intervals of changes do not hold. The two
             releases may have different ranges.
-        level: confidence level of each interval (not of all together).
+        level: confidence level of each single interval.
 
     Returns:
         :class:`ColumnMeans`; for a difference, :class:`MeanChanges`.
 
     Raises:
-        ParameterError: a release has no found ranges; or ranges may be wrong more often than 1 −
-            level allows; or, for changes, no common column, different groups, or weights.
+        ParameterError: a release has no ranges that were found; or ranges are wrong with a
+            probability that 1 − level does not allow; or, for changes, releases have no common
+            column, different groups, or weights.
 
     Source: intervals of changes combine the distances of both means from the ends of their own
     intervals (Zou & Donner 2008).

@@ -1,4 +1,4 @@
-"""The common part of all estimators: they read records, and publish an estimate."""
+"""The common part of all estimators: reading records, and publishing an estimate."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -33,9 +33,8 @@ class Found:
     Attributes:
         estimate: the estimate.
         bias: bound on the bias of clipping and on all rounding.
-        noise: standard deviation of the last step's noise; None if ``bias`` is a bound on the whole
-            error.
-        sampling: bound on the standard deviation of sampling.
+        noise: standard deviation of the last step's noise; None if ``bias`` bounds the whole error.
+        sampling: bound on the standard deviation of the sampling error.
     """
 
     estimate: Array
@@ -46,7 +45,7 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The records that an estimator is given, and the ledger in which its estimate is entered.
+    """The records of an estimator, and the ledger to which its estimate is charged.
 
     Attributes:
         function: the estimator's name, which is part of the request.
@@ -83,10 +82,9 @@ class Sample:
         unit: Literal["record", "person"] = "record",
         read: Callable[..., Array] = samples,
     ) -> "Sample":
-        """Return the sample that ``read`` finds in the data: records, or one average for each
-        person.
+        """Return the sample of the records, or averages of persons, that ``read`` returns.
 
-        With a ledger, a refusal is recorded too, at no cost.
+        With a ledger, a refusal of the data is recorded, at no cost.
 
         Raises:
             DataError: the data are refused; under a ledger the message does not say why.
@@ -131,14 +129,15 @@ class Sample:
         With a ledger, the budget is charged first, and the estimate is drawn once and stored; a
         repeated call reads the stored one.
 
-        Numbers that are not finite are refused first, unless they are to be clipped.
+        Before anything is drawn, numbers that are not finite are refused, unless they are to be
+        clipped.
 
         Args:
-            budget: the budget of all steps together, which is one charge.
+            budget: the budget of all steps together, which is charged once.
             find: the function that draws.
             request: all other public parameters, as JSON values.
             assumed: the assumptions, in words.
-            beta: probability that an earlier step failed.
+            beta: probability that an earlier step fails.
             shape: the shape of the estimate; by default that of a record.
         """
         n = len(self.rows)

@@ -1,8 +1,8 @@
-"""The range to which numbers without known bounds are clipped: found privately, and checked.
+"""The search for a range to which numbers without known bounds are clipped, and its check.
 
-A search finds numbers L and U, below the first decile and above the last one. Each round asks how
-many numbers lie below one threshold and how many above another, and halves one bracket that
-contains L and one that contains U. A last question checks that few enough numbers lie below L and
+The private search finds numbers L and U, below the first decile and above the last one. Each round
+asks how many numbers are below one threshold and how many above another. It halves an interval that
+contains L, and one that contains U. A last question checks that few enough numbers are below L and
 above U.
 """
 
@@ -49,7 +49,7 @@ _MOST = 1e12  # hints do not ask for more numbers than this, nor for so large a 
 
 
 class NoRangeError(Exception):
-    """The error that no range for clipping was found; its message says why, and what would help."""
+    """The error that no range for clipping was found; its message has a reason and a hint."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Range:
         assumed: the assumption, in words; empty if both ends are public.
         least: the lower bound of all numbers, public or assumed; None if it is unknown, or if both
             ends are public.
-        most: the upper bound of all numbers, likewise.
+        most: the upper bound of all numbers, known or None like ``least``.
     """
 
     low: float
@@ -81,9 +81,7 @@ Exact = Callable[[Sequence[float]], tuple[int, Sequence[int], Sequence[int]]]
 
 
 def exact_in(x: Array) -> Exact:
-    """Return a function from thresholds t to exact counts: of all numbers in x, of those below each
-    t, and of those above each t.
-    """
+    """Return a function of thresholds that counts exactly the numbers in x below and above each."""
     own = np.sort(x)
 
     def counted(thresholds: Sequence[float]) -> tuple[int, Sequence[int], Sequence[int]]:
@@ -95,13 +93,13 @@ def exact_in(x: Array) -> Exact:
 
 
 class Counts:
-    """Noisy counts of the numbers beyond thresholds, within one budget; each row or person has one
-    number.
+    """Noisy counts of the numbers beyond thresholds, within one budget.
 
     Attributes:
         spent: the ρ of all questions so far.
-        quantile: the noise of one count exceeds this many deviations with probability ``wrong``.
-        both: the largest squared change of two counts without a common row, between neighbours.
+        quantile: the number of standard deviations that the noise of a count exceeds with
+            probability ``wrong``.
+        both: the largest squared change, between neighbours, of two counts without a common row.
     """
 
     def __init__(self, exact: Exact, neighbors: Neighbors, rho: float, wrong: float) -> None:
@@ -111,9 +109,7 @@ class Counts:
         self._count, self._known = exact, dict[float, tuple[int, int]]()
 
     def part(self, step: str, part: float = 1.0) -> float:
-        """Return the ρ of one step of the search ("count", "search", "check" or "tails"), times
-        ``part``.
-        """
+        """Return ``part`` times the ρ of a step: "count", "search", "check" or "tails"."""
         return rounded_down(Fraction(self.rho) * Fraction(SHARES[step]) * Fraction(part))
 
     def all(self) -> float:
@@ -145,9 +141,7 @@ class Counts:
         return below, above
 
     def beyond(self, low: float, high: float, rho: float) -> float:
-        """Return the noisy number of numbers that are below ``low`` or above ``high``, as one
-        count.
-        """
+        """Return the noisy count of the numbers that are below ``low`` or above ``high``."""
         return self._noisy([sum(self._exact(low, high))], 1, rho)[0]
 
     def deviation(self, rho: float) -> float:
@@ -168,9 +162,7 @@ class Counts:
 
 
 def check_questions(neighbors: Neighbors, rho: float) -> None:
-    """Raise ParameterError unless noise exists for every question of a search with the budget
-    ``rho``.
-    """
+    """Raise ParameterError unless noise exists for all questions of a search that costs ``rho``."""
     counts = Counts(exact_in(np.zeros(0)), neighbors, rho, 0.5)
     parts = [("count", 1.0), ("check", 1.0), ("tails", 1 / _TAIL_QUESTIONS)]
     parts += [("search", _round_part(number)) for number in (0, _ROUNDS - 1)]
@@ -200,9 +192,9 @@ def find_range(
         counts: the numbers, with the budget for all questions.
         ends: the public lower and upper bound, None for an unknown one.
         spread: the bound on the root of the moment, as a multiple of U − L.
-        order: the order of the moment; None for 4, or 2 if many numbers are far away.
-        noise: a function of the count of numbers, and of the ρ spent, that returns the standard
-            deviation of a mean's noise if the range is −1 to 1.
+        order: the order of the moment; if None, it is 4, or 2 if many numbers are far away.
+        noise: a function of the count of numbers and of the spent ρ that returns the standard
+            deviation of a mean's noise, for the range −1 to 1.
 
     Raises:
         NoRangeError: there are too few numbers, nearly all are equal, or the check failed.
@@ -264,7 +256,7 @@ def find_range(
 
 
 def _room(counts: Counts, number: float) -> tuple[float, float]:
-    """Return the largest count below L, or above U, that passes the check; and the one to seek."""
+    """Return the largest count beyond L or U that passes the check, and the count to search for."""
     limit, clear = _limits(number, counts.rho, counts)
     if limit / 2 >= clear:
         return limit, max(limit - clear, limit / 2)
@@ -284,7 +276,7 @@ def _room(counts: Counts, number: float) -> tuple[float, float]:
 
 
 def _two_digits(number: float) -> str:
-    """Return text of a number rounded to two significant digits, without a power of ten."""
+    """Return text of a number with two significant digits, without an exponent."""
     return f"{float(f'{number:.2g}'):.15g}"
 
 
@@ -294,7 +286,7 @@ def _is_enough(number: float, rho: float, counts: Counts) -> bool:
 
 
 def _limits(number: float, rho: float, counts: Counts) -> tuple[float, float]:
-    """Return the largest count below L, or above U, that passes; and a margin for noise."""
+    """Return the largest count beyond L or U that passes the check, and a margin for noise."""
     # L and U are the numbers that the search finds near the first and the last decile.
     # If L is above the first decile of the population, all numbers below this decile are below L,
     # however L was chosen. Their number is binomial, with probability 0.1 or more. So if fewer
@@ -311,7 +303,7 @@ def _limits(number: float, rho: float, counts: Counts) -> tuple[float, float]:
 
 
 def _most_unlikely(number: int, chance: float) -> float:
-    """Return the largest k with P(at most k of ``number`` successes) <= ``chance``, or −1."""
+    """Return the largest k with P(at most k of ``number`` are in a decile) <= ``chance``, or −1."""
     k = math.floor(scipy.special.bdtrik(chance, number, _DECILE)) if number else -1
     while k >= 0 and scipy.special.bdtr(k, number, _DECILE) > chance:  # the inverse is rounded
         k -= 1
@@ -319,7 +311,7 @@ def _most_unlikely(number: int, chance: float) -> float:
 
 
 def _search(counts: Counts, sought: float) -> tuple[float, float]:
-    """Return numbers L and U with about ``sought`` numbers below L, and as many above U."""
+    """Return L and U with about ``sought`` numbers below L, and about ``sought`` above U."""
     lower, upper, apart = [-1.0, 1.0], [-1.0, 1.0], False
     for number in range(_ROUNDS):
         if number % _AHEAD == 0:
@@ -348,7 +340,7 @@ def _search(counts: Counts, sought: float) -> tuple[float, float]:
 
 
 def _cut_positions(low: float, high: float, depth: int) -> Iterator[float]:
-    """Yield the middles of a bracket, of its halves, and so on: ``depth`` levels of cuts."""
+    """Yield the middles of an interval, of its halves, and so on, to ``depth`` levels."""
     if depth:
         middle = sum([low, high]) / 2
         yield from (
@@ -359,7 +351,7 @@ def _cut_positions(low: float, high: float, depth: int) -> Iterator[float]:
 
 
 def _at(place: float) -> float:
-    """Return the number at a position of the search, from −1 (for −∞) to 1 (for ∞)."""
+    """Return the number at a position of the search; positions −1 to 1 are for −∞ to ∞."""
     # zero is at 0, one at ½, infinity at 1, and 2^e at ½ + e/(16 + 2|e|)
     share = 2 * abs(place) - 1  # e / (8 + |e|)
     if abs(share) == 1:
@@ -369,7 +361,7 @@ def _at(place: float) -> float:
 
 
 def _order(counts: Counts, number: float, center: float, size: float) -> float:
-    """Return the order of the moment assumed to be bounded: 4, or 2 if many numbers are far."""
+    """Return the order of the moment to bound: 4, or 2 if many numbers are far from the center."""
     # Markov: of numbers with a fourth moment of at most size⁴, at most a share p is beyond
     # size · p^(-1/4). Larger orders save little noise; rare large numbers violate them unseen.
     rho = counts.part("tails", 1 / _TAIL_QUESTIONS)
@@ -381,6 +373,6 @@ def _order(counts: Counts, number: float, center: float, size: float) -> float:
 
 
 def _none_negative(counts: Counts) -> bool:
-    """Return whether the noisy count of negative numbers is so small that it may be noise alone."""
+    """Return whether the noisy count of negative numbers may be noise alone."""
     rho = counts.part("tails", 1 / _TAIL_QUESTIONS)
     return counts.beyond(0.0, math.inf, rho) <= counts.quantile * counts.deviation(rho)

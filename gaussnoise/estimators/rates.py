@@ -1,4 +1,4 @@
-"""Minimax rates of private mean and density estimation, from the literature, without constants."""
+"""Minimax rates of private mean and density estimation in the literature, without constants."""
 
 import math
 from typing import Literal, NamedTuple
@@ -12,10 +12,10 @@ Setting = Literal["bounded", "moments", "normal", "person", "density", "support"
 
 
 class Rate(NamedTuple):
-    """A lower and an upper bound on the least worst-case mean squared error, up to constant
-    factors.
+    """Bounds on the minimax mean squared error, up to constant factors.
 
-    A bound is NaN if no source states it.
+    The minimax error is the least worst-case error of all mechanisms. A bound is NaN if no source
+    states it.
 
     Attributes:
         lower: no mechanism has a smaller error.
@@ -43,7 +43,7 @@ def rates(
     samples: int = 1,
     radius: float = 1.0,
 ) -> dict[str, Rate]:
-    r"""Return the minimax rates of a setting, for every kind of privacy that the sources cover.
+    r"""Return the minimax rates of a setting, for the kinds of privacy in the literature.
 
     Args:
         setting: the estimated quantity:
@@ -51,7 +51,8 @@ def rates(
             * "bounded": the mean *of the data*, for records in a ball of this radius (squared ℓ2
               error);
             * "moments": a population mean, ``E‖X‖₂^k <= radius^k``;
-            * "normal": the mean of N(μ, radius²) in one dimension, μ unbounded up to logarithms;
+            * "normal": the mean of N(μ, radius²) in one dimension; the range of μ has only
+              logarithmic effect;
             * "person": a population mean from m records of each of n people, with bounded moments
               of order k in every direction;
             * "density": a Lipschitz density on [0, 1]^d, integrated squared error;
@@ -65,7 +66,8 @@ def rates(
         radius: scale of the data; every rate is proportional to its square.
 
     Returns:
-        Rates by name: "none", "pure", "approximate", "TV", "KL", as far as they are known.
+        {kind: rate} for those of the kinds "none", "pure", "approximate", "TV" and "KL" that are
+        known.
 
     Raises:
         ParameterError: the setting is unknown, or arguments are out of range.

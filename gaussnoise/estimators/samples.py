@@ -1,4 +1,4 @@
-"""Samples given as real numbers, one row per record. No message shows a value."""
+"""Samples as arrays of real numbers, one row per record. No message shows a value."""
 
 import math
 from typing import Literal
@@ -26,7 +26,7 @@ def samples(
     on_nonfinite: OnNonfinite = "refuse",
     dims: tuple[int, ...] = (1, 2),
 ) -> Array:
-    """Return records as floats, shape (n,) or (n, d), n >= 1; infinities and NaN are kept.
+    """Return records as floats, shape (n,) or (n, d) with n >= 1; infinities and NaN are kept.
 
     Raises:
         DataError: data are not an array of real numbers, or have no record.
@@ -54,7 +54,8 @@ def check_finite(function: str, rows: Array, on_nonfinite: object) -> None:
 
     Otherwise :func:`clipped` maps infinities to the boundary and NaN to the center.
 
-    The result depends on the data. With a ledger, this check runs where refusals are recorded.
+    The result depends on the data. With a ledger, this check runs within a charge, which then
+    becomes a recorded refusal.
 
     Raises:
         DataError: a number is not finite.
@@ -70,17 +71,17 @@ def check_finite(function: str, rows: Array, on_nonfinite: object) -> None:
 def by_person(
     function: str, data: object, person: "ArrayLike | None", on_nonfinite: OnNonfinite = "refuse"
 ) -> Array:
-    """Return the mean of each person's records, shape (n,) or (n, d), persons in arbitrary order.
+    """Return the mean of each person's records, shape (n,) or (n, d), in any order of persons.
 
     Args:
         function: the name used in messages.
         data: records, with ``person``; or a list with the records of each person.
-        person: the person each row belongs to, shape (rows,), of integers or text.
+        person: the person of each row, shape (rows,), integers or text.
         on_nonfinite: as for :func:`samples`; a person with a NaN has a mean of NaN.
 
     Raises:
-        DataError: as for :func:`samples`; or labels have another length or kind, or a person has no
-            records.
+        DataError: as for :func:`samples`; or ``person`` has another length or type, or a person has
+            no records.
     """
     if person is None:
         if isinstance(data, np.ndarray) or not isinstance(data, list | tuple):
@@ -122,12 +123,12 @@ def exact_mean(records: Array) -> Array:
 
 
 def clipped(rows: Array, center: Array, radius: float) -> Array:
-    """Return ``(row − center) / radius`` for every row, shortened to length one if it is longer.
+    """Return ``(row − center) / radius`` for every row, shortened to length 1 if it is longer.
 
     A row with a NaN becomes zero.
 
-    Only elementwise arithmetic and sums along rows are used, so no other record affects a result.
-    The error of a coordinate is less than :func:`clipping_error`.
+    Arithmetic is elementwise or along one row, so no other record affects a row of the result. The
+    error of a coordinate is less than :func:`clipping_error`.
     """
     mapped = np.empty(rows.shape)
     step = max(1, _CHUNK_ENTRIES // rows.shape[1])
@@ -153,14 +154,14 @@ def _clipped(rows: Array, center: Array, radius: float) -> Array:
 
 
 def clipping_error(center: Array, radius: float) -> float:
-    """Return an upper bound on the rounding error of a coordinate of :func:`clipped`, relative to
-    the radius.
+    """Return an upper bound on the rounding error of a coordinate of :func:`clipped`.
 
-    Every coordinate is multiplied by 1 plus a few roundings of relative size EPS/2: one for the
-    difference, two for quotients, one for the product, and d/2 + 2 for the length. The rounding of
-    the difference is scaled down with the row; all other roundings are relative to a result of at
-    most one. Before that, numbers of other types became floats, and a person's records a mean, with
-    relative errors up to EPS: at most 2 EPS (radius + ‖center‖) after clipping.
+    It is relative to the radius. Every coordinate is multiplied by 1 plus a few roundings of
+    relative size EPS/2: one for the difference, two for quotients, one for the product, and d/2 + 2
+    for the length. The rounding of the difference is scaled down with the row; all other roundings
+    are relative to a result of at most one. Before, numbers of other types were converted to
+    floats, and a person's records to their mean, with relative errors up to EPS: at most 2 EPS
+    (radius + ‖center‖) after clipping.
     """
     d = len(center)
     return EPS * (d + 18 + 2 * float(np.linalg.norm(center)) / radius)

@@ -23,12 +23,12 @@ DIAGONAL, OFF = 29, 41
 
 @dataclass(frozen=True, eq=False)
 class NoisyMoment:
-    """The mean of the matrices x xᵀ over records x, with noise.
+    """The noisy mean of the matrices x xᵀ over records x.
 
     Attributes:
         estimate: shape (d, d), symmetric.
         diagonal: standard deviation of the noise of each entry (i, i).
-        off: standard deviation of the noise of each entry (i, j), i < j; the noises of all these
+        off: standard deviation of the noise of each entry (i, j), i < j; noises of different
             entries are independent.
         rounding: upper bound on the rounding of a row's coordinates.
     """
@@ -43,15 +43,16 @@ class NoisyMoment:
 class MomentLattice:
     r"""A lattice of integers for n rows of the unit ball in R^d, with noise for the mean of x xᵀ.
 
-    A row becomes ``z = rint(2^bits x)``; a row with a squared length above ``longest``, which is
-    impossible in the ball, counts as zero. The sums of neighbours differ by ``z zᵀ − w wᵀ``, and
+    A row x becomes the integers ``z = rint(2^bits x)``. A row with ‖z‖² above ``longest``, which is
+    impossible in the ball, counts as zero. The sums M of neighbours differ by ``z zᵀ − w wᵀ`` for
+    two rows z and w, and
 
         ‖z zᵀ − w wᵀ‖²_F = ‖z‖⁴ + ‖w‖⁴ − 2 (z·w)² <= 2 longest²,
 
     with equality for orthogonal z and w (in one dimension ``(z² − w²)² <= longest²``). One discrete
-    Gaussian is added to each of ``29 M_ii`` and ``41 M_ij``, i < j; together these change by at
-    most 29 times the Frobenius norm. Entries off the diagonal get half the variance that they would
-    have with equal noise on all entries of the upper triangle.
+    Gaussian is added to each of ``29 M_ii`` and ``41 M_ij``, i < j; these change together by at
+    most 29 times the change of M in Frobenius norm. Entries off the diagonal get half the variance
+    that they would have with equal noise on all entries of the upper triangle.
 
     Attributes:
         dim: d.
@@ -65,9 +66,7 @@ class MomentLattice:
 
     @property
     def bits(self) -> int:
-        """The number of binary digits of a coordinate: at most 20, so that sums and noise fit into
-        64 bits.
-        """
+        """The binary digits of a coordinate: at most 20, since sums must fit into 64 bits."""
         for bits in range(_BITS, 0, -1):
             longest = self._longest(bits)
             if self.rows * longest < MOST_SUM and DIAGONAL * longest <= MOST_STEPS * math.sqrt(
@@ -78,7 +77,7 @@ class MomentLattice:
 
     @property
     def longest(self) -> int:
-        """The largest squared length of a row of integers; rows that are longer count as zero."""
+        """The largest squared length of a row of integers; longer rows count as zero."""
         return self._longest(self.bits)
 
     def _longest(self, bits: int) -> int:
@@ -101,7 +100,7 @@ class MomentLattice:
         return query
 
     def integers(self, inside: Array) -> NDArray[np.int64]:
-        """Return rows x of the unit ball as integers ``rint(2^bits x)``; no row affects another."""
+        """Return the integers ``rint(2^bits x)`` for rows x of the unit ball."""
         steps = np.rint(np.ldexp(inside, self.bits)).astype(np.int64)
         steps[np.square(steps).sum(axis=1) > self.longest] = 0
         return steps
@@ -116,9 +115,7 @@ class MomentLattice:
         return total
 
     def release(self, inside: Array) -> NoisyMoment:
-        """Return the mean of x xᵀ, with noise, for rows x of the unit ball, shape (n, d), without
-        NaN.
-        """
+        """Return the noisy mean of x xᵀ over rows x of the unit ball, shape (n, d), without NaN."""
         total, query = self.total(self.integers(inside)), self.query
         estimate = np.zeros((self.dim, self.dim))
         noise = iter(query.draw(self.dim * (self.dim + 1) // 2))

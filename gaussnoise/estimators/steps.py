@@ -32,13 +32,13 @@ _COARSEST = 10  # least bits of a row: its rounding is far below the noise on on
 
 @dataclass(frozen=True)
 class NoisyMean:
-    """A mean of clipped records with noise.
+    """A noisy mean of clipped records.
 
     Attributes:
         estimate: shape (d,).
         deviation: standard deviation of its noise, shape (d,).
         rounding: bound on the change of the estimate by all rounding, shape (d,). Without rounding
-            and noise, it would be the mean of clipped records.
+            and noise, the estimate would be the mean of clipped records.
     """
 
     estimate: Array
@@ -46,9 +46,7 @@ class NoisyMean:
     rounding: Array
 
     def carried(self, center: Array, unit: Array | float) -> "NoisyMean":
-        """Return the noisy mean of ``center + unit · record``; its ``rounding`` includes this
-        computation.
-        """
+        """Return the noisy mean of ``center + unit · record``."""
         return NoisyMean(
             center + unit * self.estimate,
             unit * self.deviation,
@@ -57,12 +55,12 @@ class NoisyMean:
 
 
 def ball_mean(rows: Array, center: Array, radius: float, amount: float, *, pure: bool) -> NoisyMean:
-    """Return the mean, with noise, of rows clipped to a ball; ``amount`` is the cost: ρ, or ε if
-    ``pure``.
+    """Return the noisy mean of rows clipped to a ball, at a cost of ``amount``.
 
-    Every record is mapped into the ball (:func:`~gaussnoise.estimators.samples.clipped`) and then
-    to a lattice of integers, without regard to other records. Replacing one record changes the sum
-    by at most twice the radius.
+    The cost is a ρ, or an ε if ``pure``. Every record is mapped into the ball
+    (:func:`~gaussnoise.estimators.samples.clipped`) and then to a lattice of integers,
+    independently of other records. Replacing one record changes the sum by at most twice the
+    radius.
     """
     n, d = rows.shape
     inside = clipped(rows, center, radius)
@@ -87,9 +85,7 @@ def check_ball_mean(d: int, amount: float, n: int, *, pure: bool) -> None:
 
 
 def released_mean(mechanism: GaussianMechanism, rows: Array) -> NoisyMean:
-    """Return the mean of rows, with the mechanism's noise; rows outside its domain are mapped into
-    it.
-    """
+    """Return the mean of rows, mapped into the mechanism's domain, with its noise."""
     released = mechanism.release(rows, on_outside="project")
     # The mechanism's bound on rounding is for numbers of the set's size, but noise may be larger.
     # In the product of a matrix and independent noises, d terms are rounded; no noise exceeds 64
@@ -106,15 +102,15 @@ def _unit_ball(d: int, rho: float, n: int) -> GaussianMechanism:
 
 @lru_cache(maxsize=1)
 def _ball_noise(d: int) -> OptimalNoise:
-    """Return the optimal noise for the mean of records in the unit ball of R^d, kept for reuse."""
+    """Return the optimal noise for the mean of records in the unit ball of R^d; it is cached."""
     return optimal_noise(LpBall(d, 2))
 
 
 def laplace_mean(rows: Array, length: float, epsilon: float) -> NoisyMean:
-    """Return the mean, with Laplace noise of cost ε, of rows whose ℓ1 norm is at most ``length``.
+    """Return the mean of rows whose ℓ1 norm is at most ``length``, with Laplace noise of cost ε.
 
-    Each row is rounded to integers without regard to others. A longer row, which only rounding can
-    cause, is counted as zero.
+    Each row is rounded to integers, independently of other rows. A row that is longer, because of
+    rounding, is counted as zero.
     """
     n, d = rows.shape
     query, longest, bits = _laplace_query(d, length, epsilon, n)
@@ -141,7 +137,7 @@ def check_laplace_mean(d: int, length: float, epsilon: float, n: int) -> None:
 
 
 def _laplace_query(d: int, length: float, epsilon: float, n: int) -> tuple[LaplaceQuery, int, int]:
-    """Return the Laplace query, the largest ℓ1 norm of a row of integers, and binary digits."""
+    """Return the Laplace query, the largest ℓ1 norm of integer rows, and their binary digits."""
     # the scale of the noise, 2 · length/ε, is 2^steps lattice steps
     steps = math.log2(min(_GRID, MOST_SUM / (8 * n * max(epsilon, 1.0))))
     bits = max(math.floor(steps + math.log2(epsilon) - math.log2(2 * length)), _COARSEST)
@@ -151,9 +147,7 @@ def _laplace_query(d: int, length: float, epsilon: float, n: int) -> tuple[Lapla
 
 
 def laplace_deviation(length: float, epsilon: float, n: int) -> float:
-    """Return √8 · length / (nε): the standard deviation of the noise of :func:`laplace_mean`, up to
-    rounding to integers.
-    """
+    """Return √8 · length / (nε), the standard deviation of the noise of :func:`laplace_mean`."""
     return math.sqrt(8) * length / (n * epsilon)
 
 
@@ -179,8 +173,7 @@ def laplace_counts(counts: NDArray[np.int64], epsilon: float) -> Array:
 
 
 def count_deviation(amount: float, *, pure: bool) -> float:
-    """Return the standard deviation of the noise of a count: about ``1/√ρ``, or ``√8/ε`` if
-    ``pure``.
+    """Return the standard deviation of a count's noise, about ``1/√ρ``, or ``√8/ε`` if pure.
 
     ``amount`` is the cost of all counts: ρ, or ε if ``pure``.
 
@@ -197,11 +190,10 @@ def count_deviation(amount: float, *, pure: bool) -> float:
 
 @lru_cache(maxsize=8)
 def lattice_query(squared: int, rho: float, grid: int = 0) -> tuple[IntegerQuery, int]:
-    """Return a query that adds noise of cost ρ, and the number of binary digits of its lattice, at
-    least ``grid``.
+    """Return a query that adds noise of cost ρ, and its lattice's number of binary digits.
 
-    Between neighbours, the squared change of the numbers, before they are multiplied by 2^digits,
-    is at most ``squared``. The lattice is as fine as the privacy guarantees require.
+    Numbers are multiplied by 2^digits. Before, their squared change between neighbours is at most
+    ``squared``. There are at least ``grid`` digits, and as many as privacy guarantees need.
 
     Raises:
         ParameterError: there is no such noise.
@@ -218,18 +210,16 @@ def lattice_query(squared: int, rho: float, grid: int = 0) -> tuple[IntegerQuery
 
 
 def fullest(counts: NDArray[np.int64], amount: float, *, pure: bool) -> int:
-    """Return the index of the bin with the largest count plus noise; ``amount`` is the cost: ρ, or
-    ε if ``pure``.
-    """
+    """Return the index of the largest noisy count; ``amount`` is the cost, ρ or (``pure``) ε."""
     if pure:
         return NoisyMaximum(1, amount).choose(counts.tolist())
     return int(np.argmax(noisy_counts(counts, amount)))
 
 
 def fullest_shortfall(bins: int, amount: float, beta: float, *, pure: bool) -> float:
-    """Return an upper bound on the records in the fullest bin minus the records in the chosen bin.
+    """Return an upper bound on the count of the fullest bin minus the count of the chosen bin.
 
-    It holds for the bin that :func:`fullest` chooses, except with probability ``beta``.
+    :func:`fullest` chooses the bin. The bound fails with probability at most ``beta``.
     """
     if pure:
         return NoisyMaximum(1, amount).shortfall(bins, beta)
@@ -238,10 +228,10 @@ def fullest_shortfall(bins: int, amount: float, beta: float, *, pure: bool) -> f
 
 
 def fullest_of_any(keys: NDArray[np.int64], rho: float, delta: float) -> int | None:
-    """Return the key whose count plus noise is largest, among all keys of the data.
+    """Return the key of the data with the largest noisy count.
 
-    None if no noisy count is above the threshold that (ρ, δ) requires. Possible keys are not
-    listed.
+    Return None if no noisy count is above the threshold that (ρ, δ) requires. The set of possible
+    keys is not needed.
     """
     noisy = _unlisted(rho, delta).frequent(Counter(keys.tolist()))
     return max(noisy, key=lambda key: noisy[key]) if noisy else None
@@ -250,8 +240,9 @@ def fullest_of_any(keys: NDArray[np.int64], rho: float, delta: float) -> int | N
 def fullest_of_any_needs(n: int, rho: float, delta: float, beta: float) -> tuple[float, float]:
     """Return two bounds for :func:`fullest_of_any` with n records.
 
-    The first bounds the count of the most frequent key minus the count of the chosen key. A key
-    whose count is at least the second is shown. Both hold except with probability ``beta``.
+    The first is on the count of the most frequent key minus the count of the chosen key. If a count
+    is at least the second bound, a key is chosen. Each bound fails with probability at most
+    ``beta``.
     """
     query = _unlisted(rho, delta)
     tail = query.standard_deviation * math.sqrt(2 * math.log(max(n, 2) / beta))
@@ -260,6 +251,6 @@ def fullest_of_any_needs(n: int, rho: float, delta: float, beta: float) -> tuple
 
 @lru_cache(maxsize=8)
 def _unlisted(rho: float, delta: float) -> ThresholdQuery:
-    """Return the query that counts unlisted keys and shows noisy counts above a threshold."""
+    """Return the query that counts keys, not listed before, and shows those above a threshold."""
     # a replaced record may change two of the counts, by one each
     return ThresholdQuery(Change.replaced(1), rho, delta)

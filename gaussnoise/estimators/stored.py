@@ -1,6 +1,6 @@
-"""Readers of stored answers: they return values of the type that was written, or refuse.
+"""Checks of values in stored answers: each returns the value as the type that was written.
 
-All functions raise ValueError, which readers of files turn into their own errors.
+For other values they raise ValueError, which readers of files convert into their own errors.
 """
 
 import math
@@ -13,9 +13,7 @@ _BUDGET = ("rho", "epsilon", "delta", "mu", "alpha")
 
 
 def fields(value: object, *names: str) -> dict[str, Any]:
-    """Return ``value`` if it is a JSON object with exactly these names; raise ValueError
-    otherwise.
-    """
+    """Return ``value``, or raise ValueError unless it is a JSON object with exactly these names."""
     if not isinstance(value, dict) or set(value) != set(names):
         raise ValueError("another object")
     return value
@@ -29,8 +27,7 @@ def text(value: object) -> str:
 
 
 def real(value: object, low: float = -math.inf, high: float = math.inf) -> float:
-    """Return ``value`` as a float if it is a number from ``low`` to ``high``; raise ValueError
-    otherwise.
+    """Return ``value`` as a float, or raise ValueError unless it is in [``low``, ``high``].
 
     NaN is allowed only without bounds.
     """
@@ -45,9 +42,7 @@ def real(value: object, low: float = -math.inf, high: float = math.inf) -> float
 
 
 def reals(value: object, low: float = -math.inf) -> NDArray[np.float64]:
-    """Return ``value`` as an array if it is a nonempty list of numbers >= ``low``; else raise
-    ValueError.
-    """
+    """Return a nonempty list of numbers >= ``low`` as an array; otherwise raise ValueError."""
     array = np.array(value)
     if array.dtype.kind not in "iuf" or not array.size or (array < low).any():
         raise ValueError("no numbers")
@@ -57,9 +52,7 @@ def reals(value: object, low: float = -math.inf) -> NDArray[np.float64]:
 
 
 def texts(value: object) -> dict[str, str]:
-    """Return ``value`` if it is a JSON object whose values are strings; raise ValueError
-    otherwise.
-    """
+    """Return ``value``, or raise ValueError unless it is a JSON object with string values."""
     return {name: text(inner) for name, inner in as_object(value).items()}
 
 
@@ -71,9 +64,7 @@ def as_object(value: object) -> dict[str, Any]:
 
 
 def guarantee_record(value: object) -> dict[str, object]:
-    """Return ``value`` if it is the stored record of a privacy guarantee; raise ValueError
-    otherwise.
-    """
+    """Return ``value``, or raise ValueError unless it is the record of a privacy guarantee."""
     record = as_object(value)
     for name in ("definition", "neighbors", "unit"):
         text(record[name])

@@ -1,4 +1,4 @@
-"""Tails of the length of normal vectors, by Chernoff's bound with the best exponent of a grid."""
+"""Bounds on the tails of lengths of normal vectors, by Chernoff's method."""
 
 import math
 from dataclasses import dataclass
@@ -16,12 +16,11 @@ _ODDS = np.geomspace(1e-12, 1e6, 600)  # s/(s_max − s) for exponents s below t
 
 @dataclass(frozen=True, eq=False)
 class SquaredLength:
-    r"""Bounds on the squared length Q of Z + v, where Z is normal with mean 0, and v independent of
-    Z.
+    r"""Bounds on the squared length Q of Z + v, for Z normal with mean 0 and independent of v.
 
-    With λ the variances, ``E e^{sQ} <= Π (1 − 2sλ_i)^{−1/2} · exp(s shift²/(1 − 2s max λ))`` for 0
-    <= s < 1/(2 max λ). Every s gives a valid bound, so a finite grid of s only costs accuracy.
-    (Laurent & Massart 2000, Lemma 1, is the bound for one choice of s and v = 0.)
+    Let λ be the variances. Then ``E e^{sQ} <= Π (1 − 2sλ_i)^{−1/2} · exp(s shift²/(1 − 2s max λ))``
+    for 0 <= s < 1/(2 max λ). Every s gives a valid bound, so a finite grid of s only costs
+    accuracy. (Laurent & Massart 2000, Lemma 1, is the bound for one choice of s and v = 0.)
 
     Attributes:
         variances: eigenvalues of an upper bound on the covariance of Z, shape (d,).
@@ -44,9 +43,7 @@ class SquaredLength:
         ) + self._exponents * self.shift**2 * (1 + _ODDS)
 
     def quantile(self, log_odds: float) -> float:
-        """Return a number q such that P(Q > q) is at most ``exp(−log_odds)``, for the squared
-        length Q.
-        """
+        """Return a number q with P(Q > q) <= ``exp(−log_odds)`` for the squared length Q."""
         return float(((log_odds + self._log_moments) / self._exponents).min())
 
     def excess(self, q: float) -> float:

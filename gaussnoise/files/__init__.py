@@ -1,1 +1,1 @@
-"""Files: atomic writing, archives read with limits, and pickles that hold arguments only."""
+"""Files: atomic writing, archives with limits on size, and pickles of constructor arguments."""

@@ -1,4 +1,4 @@
-"""Comparison of records and texts with those that should be on disk."""
+"""Comparison of records and texts on disk with the expected ones."""
 
 import math
 import re
@@ -20,13 +20,13 @@ _MOST_SHOWN = 80  # largest number of characters of a value in a message
 def first_difference(expected: object, got: object, place: str = "") -> str | None:
     """Return a text about the first difference between two JSON values; None if they agree.
 
-    ``place`` is the path of the values in their file, such as ``files.report``.
+    ``place`` is the path of the values inside their file, such as ``files.report``.
     """
     return next(_differences(expected, got, place), None)
 
 
 def text_difference(expected: str, got: str) -> str | None:
-    """Return a text about the first different line of two texts; None if they agree."""
+    """Return a text about the first line that differs between two texts; None if they agree."""
     lines = expected.split("\n"), got.split("\n")
     longest = max(map(len, lines))
     padded = [own + ["nothing"] * (longest - len(own)) for own in lines]
@@ -37,7 +37,7 @@ def text_difference(expected: str, got: str) -> str | None:
 
 
 def _differences(expected: Any, got: Any, place: str) -> Iterator[str]:
-    """Yield a text on each difference of two JSON values at the path ``place`` of their file."""
+    """Yield a text on each difference of two JSON values at the path ``place`` in their files."""
     if isinstance(expected, dict) and isinstance(got, dict):
         for name in [*expected, *(name for name in got if name not in expected)]:
             inner = f"{place}.{name}" if place else name
@@ -68,7 +68,7 @@ def _equal(expected: Any, got: Any, place: str) -> bool:
 
 
 def _equal_texts(expected: str, got: str) -> bool:
-    """Return whether two texts are equal, apart from numbers that depend on the machine."""
+    """Return whether texts are equal, except for numbers that depend on the machine."""
     return expected == got or _UNSURE.sub("…", expected) == _UNSURE.sub("…", got)
 
 

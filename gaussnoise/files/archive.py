@@ -1,4 +1,4 @@
-"""Named arrays and a JSON header in one ``.npz`` file, read as untrusted and without pickles."""
+"""Named arrays and a JSON header in one ``.npz`` file, read with limits and without pickles."""
 
 import json
 import math
@@ -57,8 +57,8 @@ def read_arrays(
 ) -> tuple[dict[str, Any], Arrays]:
     """Return the header and {name: read-only array} of a file that :func:`write_arrays` wrote.
 
-    Nothing is unpacked before the directory and the headers of the arrays show that the content is
-    small enough: at most 256 MB plus four times the size of the file.
+    The content must be small enough: at most 256 MB plus four times the size of the file. This is
+    checked in the directory and the headers of arrays, before any array is unpacked.
 
     Args:
         path: the file.
@@ -68,7 +68,7 @@ def read_arrays(
     Raises:
         OutputError: the file cannot be opened.
         CertificateError: the header has another format, or arrays have other types.
-        Exception: one of ``DAMAGE``, if the file is damaged.
+        Exception: the file is damaged; the type is one of ``DAMAGE``.
     """
     try:
         found = opened(path)
@@ -120,7 +120,7 @@ def _name(member: zipfile.ZipInfo) -> str:
 
 
 def _check_header(packed: IO[bytes], name: str, kinds: str, size: int) -> None:
-    """Raise an error unless ``packed`` is one array of an allowed type, ``size`` bytes in all."""
+    """Raise an error unless ``packed`` is one array of an allowed type, with ``size`` bytes."""
     version = np.lib.format.read_magic(packed)
     if version not in _VERSIONS:
         raise CertificateError(f"load: expected {name} in version 1 or 2 of numpy's format")

@@ -1,4 +1,4 @@
-"""Files that many processes, on any machine, may write; the first complete one is kept."""
+"""Files that processes on many machines may write; the first complete file of a name is kept."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ from .disk import file_digest, remove, sync
 @final
 @dataclass(frozen=True)
 class Commits:
-    """A folder of files, each of which is complete when it gets its name, and never changes.
+    """A folder of files that are complete when they get their names, and never change.
 
     A process writes a file under another name, and syncs it to disk, before a hard link gives the
     file its name. If several processes write the same file, the first one gives it its name; the
@@ -24,8 +24,8 @@ class Commits:
 
     Attributes:
         folder: the folder of the files.
-        aside: a folder on the same file system for files without a name yet; those of dead
-            programs stay there, and were never committed.
+        aside: a folder on the same file system for files that are not yet committed; such files of
+            dead programs stay there.
     """
 
     folder: Path

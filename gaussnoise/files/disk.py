@@ -67,7 +67,7 @@ def _regular(path: str, flags: int) -> int:
 
 @contextmanager
 def held(folder: Path) -> Iterator[Path]:
-    """Yield a path to a folder; on Linux, the path stays valid if the folder is moved."""
+    """Yield a path to a folder. On Linux, this path is still valid after the folder is moved."""
     if not _OPEN_FOLDERS.is_dir():
         yield folder
         return
@@ -80,10 +80,10 @@ def held(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """Yield a path into a new folder that only this user may enter, locked within the block.
+    """Create and lock a folder that only this user may enter, and yield a path to it.
 
-    The lock is the operating system's: another program can take it only after this one ended.
-    Other users cannot put links into the folder.
+    The lock is held within the block; the operating system ends it when the program ends. Other
+    users cannot put links into the folder.
     """
     folder.mkdir(mode=0o700)
     if not _OPEN_FOLDERS.is_dir():
@@ -135,10 +135,10 @@ def exclusive_lock(file: Path, unknown: bool = True) -> Iterator[bool]:
 
 @contextmanager
 def aside(target: Path, who: str = "save") -> Iterator[Path]:
-    """Yield a path to which the block writes a file, which then gets the name ``target``.
+    """Yield a path to which the block writes a file; after the block, it is renamed to ``target``.
 
-    If the block fails, the file is removed. At the beginning, files are removed that killed
-    programs left when they wrote the same target.
+    If the block fails, the file is removed. Before the block, unfinished files of killed programs
+    for the same target are removed.
     """
     with held(target.parent) as parent:
         _clear(parent, target.name)
@@ -153,7 +153,7 @@ def aside(target: Path, who: str = "save") -> Iterator[Path]:
 
 
 def _clear(parent: Path, name: str) -> None:
-    """Remove unfinished files for ``name`` that programs left when they ended within ``aside``."""
+    """Remove unfinished files for ``name`` of programs that ended within :func:`aside`."""
     if not _OPEN_FOLDERS.is_dir():
         return
     left = re.compile(re.escape(f".{name}.") + r"[0-9a-f]{16}\.partial")
@@ -169,9 +169,9 @@ def _clear(parent: Path, name: str) -> None:
 
 
 def result_in(scratch: Path) -> Path:
-    """Return the path of the finished file or folder that waits in a scratch folder.
+    """Return the path of the finished file or folder inside a scratch folder.
 
-    Older ledgers have no such path inside: there, it is the scratch folder itself.
+    For results of older ledgers, the scratch folder itself is the result.
     """
     inner = scratch / RESULT
     return inner if os.path.lexists(inner) else scratch
@@ -182,12 +182,12 @@ def publish(scratch: Path | None, parent: Path, place: Path, who: str = "ledger"
 
     Args:
         scratch: the file or directory to move, or None if it already has its final name.
-        parent: the final folder, :func:`held` since it was chosen.
+        parent: the folder of the final path, as a path from :func:`held`.
         place: the final path, as the caller gave it.
         who: the name of the caller in messages.
 
     Raises:
-        OutputError: the name is taken or cannot be created, or its folder was moved meanwhile.
+        OutputError: the name exists or cannot be created, or its folder was moved.
     """
     named = parent / place.name
     try:
@@ -242,7 +242,7 @@ def remove(path: Path) -> None:
 
 
 def remove_at_once(folder: Path) -> None:
-    """Rename a folder and remove it, so that programs that write to it lose it in one step."""
+    """Rename a folder and remove it, so that other programs lose it in one step."""
     gone = folder.with_name(f"{folder.name}.{secrets.token_hex(8)}")
     with contextlib.suppress(OSError):
         folder.rename(gone)
@@ -251,7 +251,7 @@ def remove_at_once(folder: Path) -> None:
 
 
 def check_parent(place: Path, who: str) -> None:
-    """Raise OutputError if a path exists already, or its folder cannot be written."""
+    """Raise OutputError if a path exists already, or files cannot be created in its folder."""
     try:
         taken = _exists(place)
         writable = place.parent.is_dir() and os.access(place.parent, os.W_OK | os.X_OK)
@@ -267,7 +267,7 @@ def check_parent(place: Path, who: str) -> None:
 
 
 def _exists(place: Path) -> bool:
-    """Return whether a path exists, even as a broken link; raise OSError if that is unknown."""
+    """Return whether a path exists, even as a broken link; raise OSError if this is unknown."""
     try:
         place.lstat()
     except FileNotFoundError:
@@ -282,7 +282,7 @@ def file_digest(path: Path) -> str:
 
 
 def save_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a new file completely; after any failure, there is no file.
+    """Write a new text file completely; after any failure, there is no file.
 
     Raises:
         OutputError: the file exists, or cannot be written.
@@ -303,7 +303,7 @@ def save_text(path: str | os.PathLike[str], text: str) -> None:
 
 @contextmanager
 def reading(path: str | os.PathLike[str], writer: str) -> Iterator[None]:
-    """Turn errors while a file is read in the block into errors of gaussnoise.
+    """Convert errors of reading a file within the block into errors of gaussnoise.
 
     ``writer`` is the name of the method that writes such files, for the message.
 
@@ -339,7 +339,7 @@ def parsed(content: str | bytes) -> Any:
     """Return the value that a JSON text describes.
 
     Raises:
-        ValueError: no JSON, or an object with the same key twice, which readers treat differently.
+        ValueError: the text is no JSON, or an object has the same key twice, which is ambiguous.
     """
     try:
         return json.loads(content, object_pairs_hook=_dict_of)
@@ -348,7 +348,7 @@ def parsed(content: str | bytes) -> Any:
 
 
 def _dict_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the dict of a JSON object's (key, value) pairs; ValueError if a key occurs twice."""
+    """Return the dict of a JSON object's (key, value) pairs; refuse a key that occurs twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key twice")
@@ -375,7 +375,7 @@ def files_in(folder: Path) -> Iterator[str]:
 def digests_in(folder: Path, known: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return {path: sha256} of all files in a release's folder, except its record and signature.
 
-    Files in ``known``, which has the same form, are not read again.
+    ``known`` is {path: sha256} of files that are not read again.
     """
     known = known or {}
     return {
@@ -393,7 +393,7 @@ def folder_fault(
     Args:
         folder: the folder of the release.
         files: the sha256 of each file, by its path inside the folder.
-        every: whether files other than these, the record and its signature are a fault.
+        every: whether other files, except the record and its signature, are a fault.
         record: the name of the record, which lists the files.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The kind of file system that a file is on, as Linux reports it."""
+"""The file system of a file or folder, and its type, as Linux reports them."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ _LOCAL_FUSE = {"fuse.fuse-overlayfs"}
 
 
 class Mount(NamedTuple):
-    """A mounted file system. Attributes: point: its folder; kind: its type."""
+    """A mounted file system, with the folder ``point`` and the type ``kind``."""
 
     point: str
     kind: str

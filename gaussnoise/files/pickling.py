@@ -1,4 +1,4 @@
-"""The content of our pickles. A pickle can run any code when it is read: read none of strangers."""
+"""Pickles of our objects. Read pickles only from people you trust, as they can run any code."""
 
 from dataclasses import fields
 from types import MappingProxyType
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class PickledByArguments:
-    """A base of dataclasses; their pickles and copies hold only the arguments of the constructor.
+    """A base class of dataclasses whose pickles hold only the arguments of the constructor.
 
     After unpickling, everything else is computed again from the arguments, and checked. So if a
     noise scale or a codebook in the object was replaced, the replacement is not stored.

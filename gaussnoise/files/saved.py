@@ -1,4 +1,4 @@
-"""Answers that are saved as one JSON file, with a format and a record."""
+"""Base classes of results that are saved as one JSON file."""
 
 import abc
 import json
@@ -16,7 +16,7 @@ class AbstractSaved(abc.ABC):
 
     @abc.abstractmethod
     def _record(self) -> dict[str, object]:
-        """Return {name: JSON value} of all attributes of the result."""
+        """Return {attribute: JSON value} for all attributes of the result."""
 
     def to_json(self) -> str:
         """Return the result as JSON text."""
@@ -39,7 +39,7 @@ class AbstractLoaded(AbstractSaved):
     @classmethod
     @abc.abstractmethod
     def _restored(cls, record: dict[str, Any]) -> Self:
-        """Return the result from {attribute: JSON value}; raise any error for another form."""
+        """Return the result from {attribute: JSON value}, or raise an error of any type."""
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -47,7 +47,7 @@ class AbstractLoaded(AbstractSaved):
 
         Raises:
             OutputError: the file cannot be read.
-            CertificateError: the file does not hold such an answer.
+            CertificateError: the file does not hold such a result.
         """
         with reading(path, f"{cls.__name__}.save"):
             record = read_json(Path(path), cls._most_bytes)

@@ -46,7 +46,7 @@ def _mills(x: float) -> float:
 
 
 def largest_rho(epsilon: float, delta: float) -> float:
-    """Return the largest ρ of (ε, δ)-private Gaussian noise, minus a margin; or 0."""
+    """Return the largest ρ of (ε, δ)-private Gaussian noise, minus a margin for rounding; or 0."""
     if not (delta > 0 and epsilon <= _MOST_EPSILON):
         return 0.0
     goal = math.log(min(delta, _MOST_DELTA))

@@ -15,17 +15,17 @@ from .lattice_bound import MIN_STEPS
 class Budget:
     """A privacy guarantee, and the shares of its budget that the steps of an estimator use.
 
-    Under pure privacy, the ε of steps add up. Otherwise every step adds discrete Gaussian noise and
-    may depend on earlier results, and the ρ of steps add up: under zCDP by its composition theorem;
-    under the other guarantees because the outputs of all steps on two neighbours are no easier to
-    distinguish than the outputs of one Gaussian with the whole ρ (Dong, Roth & Su 2022, Corollary
-    3.3).
+    Under pure privacy, the ε of all steps add up. Otherwise every step adds discrete Gaussian noise
+    and may depend on earlier results, and the ρ of all steps add up. Under zCDP, this is its
+    composition theorem. Under the other guarantees, the outputs of all steps on two neighbours are
+    no easier to distinguish than the outputs of one Gaussian with the whole ρ (Dong, Roth & Su
+    2022, Corollary 3.3).
 
     Attributes:
         privacy: the privacy guarantee.
         shares: the positive share of every step. They need not add up to one.
-        draws: upper bound on the number of integer noises that all steps draw together.
-        thresholded: the share of δ that is used for a threshold instead of for noise.
+        draws: an upper bound on the number of noisy integers that all steps draw together.
+        thresholded: the share of δ that is for a threshold on counts, not for noise.
     """
 
     privacy: AbstractPrivacy
@@ -45,7 +45,7 @@ class Budget:
         gaussian: bool = True,
         thresholded: float = 0.0,
     ) -> "Budget":
-        """Return the budget for a guarantee, if the estimator has noise for this guarantee.
+        """Return the budget of an estimator for a guarantee.
 
         Raises:
             ParameterError: the estimator has no noise for this kind of guarantee.
@@ -66,18 +66,18 @@ class Budget:
 
     @property
     def pure(self) -> bool:
-        """Whether the budget is an ε for Laplace noise, and not a ρ for Gaussian noise."""
+        """Whether the budget is an ε for Laplace noise; otherwise it is a ρ for Gaussian noise."""
         return self.privacy.noise == "laplace"
 
     @cached_property
     def _for_noise(self) -> tuple[AbstractPrivacy, float]:
-        """The guarantee that remains for the noise, and the δ reserved for thresholds on counts."""
+        """The guarantee of the noise alone, and the part of δ that is for thresholds on counts."""
         split = self.privacy.failing(self.thresholded) if self.thresholded else None
         return split or (self.privacy, 0.0)
 
     @property
     def threshold_delta(self) -> float:
-        """The part of δ that is reserved for thresholds on noisy counts; 0 without thresholds."""
+        """The part of δ that is for thresholds on noisy counts; 0 without thresholds."""
         return self._for_noise[1]
 
     @cached_property
@@ -88,7 +88,7 @@ class Budget:
         return self._for_noise[0].to_zcdp(max(self.draws, 1), MIN_STEPS).rho
 
     def of_step(self, step: str) -> float:
-        """Return the ε or ρ of one step; over all steps, they add up to at most ``whole``.
+        """Return the ε or ρ of one step; the sum over all steps is at most ``whole``.
 
         Raises:
             ParameterError: the share is so small that it rounds to zero.
@@ -120,6 +120,6 @@ class Budget:
         )
 
     def record(self) -> dict[str, object]:
-        """Return what a release records: the guarantee, and how its noise was calibrated."""
+        """Return the record of the guarantee and the calibration of its noise, for a release."""
         said = self.privacy.as_dict(max(self.draws, 1), MIN_STEPS)
         return said if self.pure else said | {"rho": self.whole}

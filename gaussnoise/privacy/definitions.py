@@ -1,10 +1,9 @@
-"""Privacy guarantees, with the ρ of the Gaussian noise that satisfies them.
+"""Privacy guarantees, each with the ρ of the Gaussian noise that satisfies it.
 
 The drawn noise is a discrete Gaussian on a fine integer lattice. zCDP and KL hold for it exactly.
-The other guarantees hold for a continuous Gaussian, and follow for the drawn noise with
-:func:`.lattice_bound.lattice_distance`: the exact answers are integers, so rounding the noisy
-answer to integers is post-processing and keeps the guarantee; and the drawn noise is within a total
-variation distance η of the rounded noise.
+The other guarantees hold for a continuous Gaussian, and for one rounded to integers: the exact
+answers are integers, so rounding the noisy answers is post-processing. The drawn noise is within a
+total variation distance η of the rounded noise; :func:`.lattice_bound.lattice_distance` bounds η.
 """
 
 import math
@@ -67,7 +66,7 @@ class zCDP(AbstractPrivacy):  # noqa: N801 (the field writes it so)
         )
 
     def epsilon(self, delta: float) -> float:
-        """Return the ε such that ρ-zCDP implies (ε, δ)-DP, by OpenDP's conversion.
+        """Return an ε such that ρ-zCDP implies (ε, δ)-differential privacy, by OpenDP's conversion.
 
         This ε is valid for every ρ-zCDP mechanism. For Gaussian noise,
         :func:`~gaussnoise.privacy.gaussian_epsilon` returns a smaller one.
@@ -125,13 +124,13 @@ class ApproxDP(AbstractPrivacy):
     The drawn noise is within a total variation distance η of the rounded Gaussian. So if continuous
     noise is ``(ε, δ − (1 + e^ε) η)``-private, the drawn noise is (ε, δ)-private. If this correction
     takes most of δ, as for (ε, δ) = (1, 1e-18) or (20, 1e-9), ρ is instead the largest for which
-    ρ-zCDP implies (ε, δ) by OpenDP's conversion, which needs no correction.
+    ρ-zCDP implies (ε, δ) by OpenDP's conversion, which is valid for the drawn noise.
 
     Args:
         epsilon: finite, positive.
-        delta: in (0, 1). It should be well below 1 / records, since with a larger δ a mechanism may
-            publish whole records. From 0.01 on, :func:`plan` and :class:`GaussianMechanism` warn
-            (:class:`PrivacyWarning`).
+        delta: in (0, 1). It should be far below 1 / (number of records), since with a larger δ a
+            mechanism may publish whole records. From 0.01 on, :func:`plan` and
+            :class:`GaussianMechanism` warn (:class:`PrivacyWarning`).
 
     Raises:
         ParameterError: out of range.
@@ -216,7 +215,7 @@ class ApproxDP(AbstractPrivacy):
         return of, f"{_rule(of.epsilon)}, δ' = δ (e^ε' − 1)/(e^ε − 1) = {no_less(of.delta, 3)}"
 
     def _calibrated(self, draws: int, steps: float) -> tuple[zCDP, bool]:
-        """Return the zCDP that the noise may use, and whether the analytic formula gave it."""
+        """Return the zCDP of the noise, and whether it was computed by the analytic formula."""
         left = _drawn_delta(self.delta, self.epsilon, draws, steps)
         # the formula of Balle & Wang (2018), or OpenDP's conversion from zCDP
         analytic = largest_rho(self.epsilon, left)
@@ -241,7 +240,8 @@ class ApproxDP(AbstractPrivacy):
 class GDP(AbstractPrivacy):
     r"""μ-Gaussian differential privacy (Dong, Roth & Su 2022).
 
-    The outputs on two neighbouring data sets are no easier to distinguish than N(0, 1) and N(μ, 1).
+    The outputs on two neighbouring data sets are at least as hard to distinguish as N(0, 1) and
+    N(μ, 1).
 
     A continuous Gaussian is μ-GDP iff ``ρ <= μ²/2``. No noise on a lattice satisfies μ-GDP exactly.
     The drawn noise is within total variation distance η of a μ-GDP mechanism: a test between
@@ -310,12 +310,12 @@ class GDP(AbstractPrivacy):
 @final
 @dataclass(frozen=True)
 class KL(AbstractPrivacy):
-    """Kullback–Leibler privacy: the divergence of outputs on neighbours is at most α, both ways.
+    """Kullback–Leibler privacy: divergences between outputs on neighbours are at most α.
 
-    The calibration is ρ = α, for a continuous Gaussian and for the drawn noise of scale s. With P
-    the discrete Gaussian around 0 and P' the one around an integer Δ, ``KL(P ‖ P') = E_P[(k − Δ)² −
-    k²]/2s² = Δ²/2s²``, since E_P k = 0. The sum over coordinates is half the squared distance in
-    standard deviations.
+    The calibration is ρ = α, for a continuous Gaussian and for the drawn noise of scale s. Let P be
+    the distribution of a discrete Gaussian k around 0, and P' that around an integer Δ. Then ``KL(P
+    ‖ P') = E_P[(k − Δ)² − k²]/2s² = Δ²/2s²``, since E_P k = 0. The sum over coordinates is half the
+    squared distance in standard deviations.
 
     Args:
         alpha: in nats; finite, positive.
@@ -359,12 +359,12 @@ class KL(AbstractPrivacy):
 @final
 @dataclass(frozen=True)
 class TV(AbstractPrivacy):
-    """Total variation privacy, or (0, α)-DP: probabilities of an event differ by at most α.
+    """Total variation privacy, or (0, α)-DP: an event's probability changes by at most α.
 
     Two Gaussians at a distance of Δ = √(2ρ) standard deviations have total variation distance
-    2Φ(Δ/2) − 1. The drawn noise is within η of each of them, so the continuous noise is calibrated
-    for α − 2η. If this is not positive, or gives less than ρ = 2α², then ρ is 2α², by Pinsker's
-    inequality and the calibration of :class:`KL`, which holds for the drawn noise itself.
+    2Φ(Δ/2) − 1. With the drawn noise, each distribution is within a distance η of its Gaussian, so
+    ρ is computed for α − 2η. If this is not positive, or ρ is less than 2α², then ρ is 2α², by
+    Pinsker's inequality and the calibration of :class:`KL`, which holds for the drawn noise itself.
 
     Args:
         alpha: in (0, 1).
@@ -422,7 +422,7 @@ class TV(AbstractPrivacy):
         return self, "the same guarantee"
 
     def _calibrated(self, draws: int, steps: float) -> tuple[zCDP, bool]:
-        """Return the zCDP that the noise may use, and whether the exact formula gave it."""
+        """Return the zCDP of the noise, and whether it was computed by the exact formula."""
         left = math.nextafter(self.alpha - 2 * lattice_distance(draws, steps), 0.0)
         # the exact formula: total variation between Gaussians
         analytic = 4 * float(scipy.special.erfinv(left)) ** 2 * (1 - MARGIN) if left > 0 else 0.0
@@ -435,8 +435,8 @@ class TV(AbstractPrivacy):
 class PureDP(AbstractPrivacy):
     """ε-differential privacy (Dwork et al. 2006).
 
-    No Gaussian noise satisfies it. It is for :func:`~gaussnoise.lower_bound` and for estimators
-    with Laplace noise.
+    No Gaussian noise satisfies it. :func:`~gaussnoise.lower_bound` and estimators with Laplace
+    noise take it.
 
     Args:
         epsilon: in (0, 700]; between neighbours, the probability of an event changes by at most a
@@ -500,8 +500,8 @@ class PureDP(AbstractPrivacy):
 class LocalDP(AbstractPrivacy):
     """ε-local differential privacy: the message of each person is ε-private for all who read it.
 
-    It is for :class:`~gaussnoise.LocalMechanism` and :func:`~gaussnoise.lower_bound`, without
-    interaction: no message depends on another person's message.
+    No message depends on another person's message. :class:`~gaussnoise.LocalMechanism` and
+    :func:`~gaussnoise.lower_bound` take this guarantee.
 
     Args:
         epsilon: in (0, 700]; between any two records, the probability of a message changes by at
@@ -541,7 +541,7 @@ class LocalDP(AbstractPrivacy):
 def gaussian_epsilon(
     rho: float, delta: float, *, draws: int = 1, steps: float = MIN_STEPS
 ) -> float:
-    """Return the ε for which drawn *Gaussian noise* that costs ρ is (ε, δ)-private.
+    """Return an ε for which the drawn *Gaussian noise* of cost ρ is (ε, δ)-private.
 
     This ε comes from Balle & Wang (2018), Theorem 8, with the correction of :class:`ApproxDP` for
     the lattice. It never exceeds :meth:`zCDP.epsilon`, which is valid for any ρ-zCDP mechanism.
@@ -571,11 +571,11 @@ def gaussian_epsilon(
 
 
 def dp_event(rho: float) -> "DpEvent":
-    """Return a ρ-zCDP event for dp-accounting; it describes the drawn noise exactly.
+    """Return the ρ-zCDP event of dp-accounting that describes the drawn noise exactly.
 
     The RDP accountant of dp-accounting accepts the event, alone or with other events, and adds up
-    ρ. The PLD accountant accepts Gaussian events but no zCDP events, and ``GaussianDpEvent(1 /
-    √(2ρ))`` would describe the continuous Gaussian instead of the drawn noise.
+    ρ. The PLD accountant accepts no zCDP events. It accepts ``GaussianDpEvent(1 / √(2ρ))``, which
+    describes a continuous Gaussian instead of the drawn noise.
 
     Args:
         rho: the ρ that is charged, at least 0 and finite.
@@ -663,7 +663,7 @@ def _rule(epsilon: float) -> str:
 
 
 def _drawn_delta(delta: float, epsilon: float, draws: int, steps: float) -> float:
-    """Return δ minus the part that is needed because the drawn Gaussian is discrete."""
+    """Return the δ that remains for a continuous Gaussian after the correction for the lattice."""
     # the part is (1 + e^ε) η: η bounds the distance between drawn noise and the Gaussian
     taken = (1 + math.exp(min(epsilon, 700.0))) * lattice_distance(draws, steps)
     return math.nextafter(delta - taken, -math.inf)

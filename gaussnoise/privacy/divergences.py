@@ -1,4 +1,4 @@
-"""Bounds on tests between the outputs on two neighbours, from a divergence or a power function."""
+"""Bounds on tests between the outputs on two neighbours, from divergences or power functions."""
 
 import math
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _LOST = 2.0**-50  # bound on the rounding of power − level
 
 
 def power_of_rho(rho: float, level: float) -> float:
-    """Return the largest power of a test between neighbours under ρ-zCDP.
+    """Return an upper bound on the power of a test between neighbours under ρ-zCDP.
 
     ``level`` is the test's probability to reject wrongly. The bound uses divergences of many
     orders, in both directions.
@@ -38,8 +38,9 @@ def growth_of_power(power: Callable[[float], float], chance: float) -> float:
     """Return a bound on how much an event can raise the log odds that a record is in the data.
 
     ``chance`` is the probability of the event with the record. ``power`` gives the largest power of
-    a test at a level. A test that rejects on the event has power ``chance``. If the largest power
-    at some level is less, the probability of the event without the record is above this level.
+    a test at a level. A test that rejects if the event occurs has power ``chance``. If the largest
+    power at some level is below ``chance``, the probability of the event without the record is
+    above this level.
     """
     if power(_LEAST) >= chance:
         return math.inf
@@ -55,8 +56,9 @@ def growth_of_power(power: Callable[[float], float], chance: float) -> float:
 def variation_of_power(power: Callable[[float], float]) -> float:
     """Return an upper bound on the largest ``power(level) − level``, for a concave power.
 
-    Take three equidistant levels, of which the middle one has the largest difference. Left and
-    right of it, a concave function is below the line through the middle and the other end.
+    The search stops at three equidistant levels, of which the middle one has the largest
+    difference. On each side of the middle, a concave function is below the line through the middle
+    level and the level on the other side.
     """
     low, high = 0.0, 1.0
     leads: list[float] = []
@@ -78,7 +80,7 @@ def power_of_approx(epsilon: float, delta: float, level: float) -> float:
 
 
 def growth_of_approx(epsilon: float, delta: float, chance: float) -> float:
-    """Return a bound on how much an event of this ``chance`` can raise log odds, under (ε, δ).
+    """Return a bound on how much an event can raise log odds, under (ε, δ)-privacy.
 
     ``chance`` is the probability of the event with the record. The odds are those that the record
     is in the data.
@@ -91,7 +93,7 @@ def growth_of_approx(epsilon: float, delta: float, chance: float) -> float:
 
 
 def variation_of_kl(divergence: float) -> float:
-    """Return the largest total variation if the Kullback–Leibler divergence is at most this.
+    """Return a bound on total variation, from a bound on the Kullback–Leibler divergence.
 
     (Pinsker; Bretagnolle & Huber 1979.)
     """
@@ -99,7 +101,7 @@ def variation_of_kl(divergence: float) -> float:
 
 
 def power_of_kl(divergence: float, level: float) -> float:
-    """Return the largest power of a test at this level, under a bound on KL divergences.
+    """Return the largest power of a test, under a bound on Kullback–Leibler divergences.
 
     It is the largest q with kl(q ‖ level) and kl(level ‖ q) at most ``divergence``, for Bernoulli
     variables.
@@ -111,10 +113,10 @@ def power_of_kl(divergence: float, level: float) -> float:
 
 
 def growth_of_kl(divergence: float, chance: float) -> float:
-    """Return a bound on how much an event of this ``chance`` can raise log odds, under a KL bound.
+    """Return a bound on how much an event can raise log odds, under a bound on divergences.
 
-    ``chance`` is the probability of the event with the record. KL is the Kullback–Leibler
-    divergence.
+    ``chance`` is the probability of the event with the record. ``divergence`` is the bound on
+    Kullback–Leibler divergences.
     """
 
     def excess(growth: float) -> float:
@@ -135,7 +137,7 @@ def _power_of_renyi(rho: float, order: float, level: float) -> float:
 
 
 def _largest(divergence: Callable[[float], float], bound: float, level: float) -> float:
-    """Return the largest q in [level, 1] with ``divergence(q) <= bound``; it increases in q."""
+    """Return the largest q in [level, 1] with ``divergence(q) <= bound``."""
     if level in (0.0, 1.0):  # probability 0 or 1 is the same for neighbours
         return level
     if divergence(1.0) <= bound:
@@ -157,7 +159,7 @@ def _term(p: float, q: float) -> float:
 
 
 def _renyi(order: float, p: float, q: float) -> float:
-    """Return the Rényi divergence of Bernoulli variables with probabilities p and q."""
+    """Return the Rényi divergence of two Bernoulli variables with probabilities p and q."""
     with np.errstate(divide="ignore"):
         first, second = (
             order * np.log(a) + (1 - order) * np.log(b) if a > 0 else -math.inf

@@ -19,7 +19,7 @@ class Larger(NamedTuple):
 
     Attributes:
         record: the numbers of the record, in words.
-        factor: the ratio of their ρ to the ρ of the guarantee.
+        factor: the ratio of the record's ρ to the ρ of the guarantee.
     """
 
     record: str
@@ -32,8 +32,8 @@ class AbstractPrivacy:
     Everything that depends on the kind of guarantee is in its class. A guarantee of your own is a
     frozen dataclass whose fields JSON can hold. It overrides :meth:`to_zcdp`, which returns the ρ
     of Gaussian noise that satisfies it. It may override other methods, if their results are known;
-    by default, they return that nothing is known. Tests and lower bounds use the guarantees that
-    :meth:`implies` returns, or :meth:`power`.
+    by default, they return that nothing is known, such as None. Tests and lower bounds use the
+    guarantees that :meth:`implies` returns, or :meth:`power`.
 
     Results must be valid for every mechanism with the guarantee. A guarantee may only depend on how
     easily a test distinguishes the outputs on two neighbours, so that everything computed from an
@@ -66,7 +66,7 @@ class AbstractPrivacy:
     # Which noise satisfies the guarantee
 
     def to_zcdp(self, draws: int = 1, steps: float = MIN_STEPS) -> "zCDP":
-        """Return the ρ of Gaussian noise that has this guarantee.
+        """Return the ρ of Gaussian noise that satisfies this guarantee.
 
         Noise of covariance Σ costs ρ if ``Δ' Σ⁺ Δ <= 2ρ`` for all changes Δ of the answer between
         neighbours.
@@ -80,8 +80,8 @@ class AbstractPrivacy:
               evaluation.
 
         Args:
-            draws: upper bound on the number of integer noises that a release draws.
-            steps: lower bound on the lattice steps per standard deviation, in [1, 2⁶²].
+            draws: an upper bound on the number of noisy integers that a release draws.
+            steps: a lower bound on the lattice steps per standard deviation, in [1, 2⁶²].
 
         Raises:
             ParameterError: no such ρ is known, or arguments out of range.
@@ -103,10 +103,10 @@ class AbstractPrivacy:
         )
 
     def failing(self, share: float) -> "tuple[AbstractPrivacy, float] | None":
-        """Return the guarantee with δ reduced by a share, and the part of δ that was taken.
+        """Return the guarantee without a share of its δ, and the removed part of δ.
 
-        A mechanism that has the returned guarantee, except on an event whose probability is at most
-        the returned part of δ, has the whole guarantee. Return None if the guarantee has no δ.
+        If a mechanism has the returned guarantee, except on an event whose probability is at most
+        the removed part of δ, it has the whole guarantee. Return None if the guarantee has no δ.
         """
         return None
 
@@ -114,7 +114,7 @@ class AbstractPrivacy:
 
     @property
     def words(self) -> str:
-        """The name of the guarantee, as it stands in sentences."""
+        """The name of the guarantee, for use in sentences."""
         return repr(self)
 
     def budget(self, rho: float, draws: int, steps: float, scope: str = "") -> str:
@@ -129,25 +129,25 @@ class AbstractPrivacy:
 
     @property
     def scales(self) -> Mapping[str, float]:
-        """The numbers that raise the budget of their record, each with its scale T.
+        """{name: scale T} for the numbers that raise the budget of their record.
 
         It is empty for guarantees other than :class:`PerRecord`, where all records have one budget.
         """
         return {}
 
     def larger(self) -> tuple[Larger, ...]:
-        """Return examples of records with larger budgets; none if all budgets are equal."""
+        """Return examples of records with larger budgets; () if all budgets are equal."""
         return ()
 
     def factor_over(self, scales: Mapping[str, float]) -> float | None:
-        """Return the least factor on ρ for which a budget that grows by ``scales`` suffices.
+        """Return the least factor on ρ so that a budget growing by ``scales`` covers all records.
 
-        It covers every record. Return None if no factor is enough.
+        Return None if no factor is enough.
         """
         return None if self.scales else 1.0
 
     def concern(self) -> str:
-        """Return the text of a warning if the guarantee protects hardly anyone; otherwise ""."""
+        """Return a warning, as text, if the guarantee hardly protects; otherwise ""."""
         return ""
 
     def arguments(self) -> dict[str, Any]:
@@ -226,7 +226,7 @@ class AbstractPrivacy:
     # Bounds on tests between neighbours
 
     def implies(self, delta: float) -> "list[AbstractPrivacy]":
-        """Return guarantees that this guarantee implies; each (ε, δ) among them has the given δ."""
+        """Return the known guarantees that this one implies, with ``delta`` for (ε, δ)."""
         return []
 
     def power(self, level: float) -> float | None:
@@ -254,7 +254,7 @@ class AbstractPrivacy:
     # Numbers for lower bounds on the error of every mechanism with the guarantee
 
     def chi_squared(self) -> tuple[float, str] | None:
-        """Return the largest χ² divergence between outputs on neighbours, and its source in words.
+        """Return the largest χ² divergence between outputs on neighbours, and the source as text.
 
         Return None if no bound on χ² is known.
         """
@@ -268,7 +268,7 @@ class AbstractPrivacy:
         return None
 
     def resampled(self, n: int) -> "tuple[AbstractPrivacy, str] | None":
-        """Return the guarantee for n draws with replacement from n records, and its rule in words.
+        """Return the guarantee for n draws with replacement from n records, and the rule as text.
 
         None if it is unknown.
 
@@ -279,7 +279,7 @@ class AbstractPrivacy:
 
 
 def check_privacy(function: str, privacy: object) -> AbstractPrivacy:
-    """Return the argument if it is a privacy guarantee; raise an error for anything else."""
+    """Return the argument if it is a privacy guarantee; otherwise raise ParameterError."""
     if isinstance(privacy, AbstractPrivacy):
         return privacy
     raise ParameterError(
@@ -289,9 +289,9 @@ def check_privacy(function: str, privacy: object) -> AbstractPrivacy:
 
 
 def check_gaussian(function: str, privacy: object, stacklevel: int = 2) -> AbstractPrivacy:
-    """Return the guarantee if Gaussian noise satisfies it; otherwise raise.
+    """Return the guarantee if Gaussian noise satisfies it; otherwise raise an error.
 
-    It warns if the guarantee protects hardly anyone.
+    Warn if the guarantee gives hardly any protection.
     """
     if not (isinstance(privacy, AbstractPrivacy) and privacy.noise == "gaussian"):
         instead = privacy.instead if isinstance(privacy, AbstractPrivacy) else ""

@@ -19,7 +19,8 @@ class LaplaceQuery(PickledByArguments):
     """An integer-valued query of known ℓ1 sensitivity, and the ε that it may cost.
 
     Attributes:
-        sensitivity: largest change between neighbours, summed over coordinates; an integer >= 1.
+        sensitivity: the largest sum of absolute changes of coordinates between neighbours; an
+            integer >= 1.
         budget: the largest ε that it may cost.
     """
 
@@ -43,7 +44,7 @@ class LaplaceQuery(PickledByArguments):
 
     @property
     def standard_deviation(self) -> float:
-        """The standard deviation of each noise: ``√(2q) / (1 − q)`` with q = e^{−1/scale}."""
+        """The standard deviation of the noise: ``√(2q) / (1 − q)``, where q = e^{−1/scale}."""
         q = math.exp(-1 / self.scale)
         return math.sqrt(2 * q) / -math.expm1(-1 / self.scale)
 
@@ -84,15 +85,16 @@ class NoisyMaximum(PickledByArguments):
         return float(_maximum(self.scale).map(self.sensitivity))
 
     def shortfall(self, count: int, beta: float) -> float:
-        """Return a bound on the largest of ``count`` scores minus the chosen one, except with beta.
+        """Return a bound on (largest score − chosen score), which fails with probability ``beta``.
 
-        For exponential noise this is ``scale · log(count / β)``. The shortfall of permute-and-flip
-        is stochastically no larger.
+        It is ``scale · log(count / beta)`` for ``count`` scores. This is a bound if exponential
+        noise is added to scores, and permute-and-flip has a stochastically smaller or equal
+        difference.
         """
         return self.scale * math.log(max(count, 2) / beta)
 
     def choose(self, scores: list[int]) -> int:
-        """Return the index of a score, chosen at random so that large scores are more likely."""
+        """Return the index of a random score; larger scores are more probable."""
         return int(_maximum(self.scale)(scores))
 
 

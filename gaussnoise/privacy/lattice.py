@@ -1,4 +1,4 @@
-"""The common part of the lattices of points and of bodies: an integer query and a decoder."""
+"""The common base of the lattices of points and of bodies: integer queries and decoding."""
 
 import math
 
@@ -11,7 +11,7 @@ from .sampler import IntegerQuery
 class AbstractLattice:
     """Noisy integer answers of ``rank`` coordinates, in steps of a fine lattice.
 
-    One unit of the strategy, the query that is answered with noise, is 2^bits lattice steps.
+    The strategy is the query that is answered with noise; one unit of it is 2^bits lattice steps.
     """
 
     bits: int

@@ -1,4 +1,4 @@
-"""The total variation distance between the discrete Gaussian that is drawn and a rounded one."""
+"""A bound on the total variation distance between drawn discrete and rounded Gaussians."""
 
 import math
 
@@ -19,32 +19,31 @@ MOST_STEPS = 2.0**53  # largest number of steps aimed at: half of what the sampl
 
 
 def lattice_bits(rho: float, grid: int = 0) -> int:
-    """Return how many times the step of the lattice of counts must be halved for a budget ρ.
+    """Return how many times the step of the lattice of counts must still be halved for ρ.
 
-    It was halved ``grid`` times before. One row is then at least ``2 MIN_STEPS √ρ`` lattice steps,
+    It was already halved ``grid`` times. One row is then at least ``2 MIN_STEPS √ρ`` lattice steps,
     and the noise on it has a standard deviation of at least MIN_STEPS steps.
     """
     return max(math.ceil(math.log2(2 * MIN_STEPS * math.sqrt(rho))) - grid, 0)
 
 
 def lattice_distance(draws: int, steps: float) -> float:
-    r"""Return the bound ``√m / (25 s²)`` on the distance of the drawn noise from rounded noise.
+    r"""Return ``√m / (25 s²)``, a bound on the distance of drawn noise from rounded noise.
 
-    This is the total variation distance between m discrete Gaussians and m normals rounded to
-    integers. Both have scale s, the number of lattice steps per standard deviation, and the same
+    The distance is the total variation distance between m discrete Gaussians and m normals rounded
+    to integers. Both have scale s, the number of lattice steps per standard deviation, and the same
     integer centres. The centres do not matter, since a shift by integers commutes with rounding.
 
-    Proof. Take one coordinate with centre 0. Let f be the density of N(0, s²), Z = Σ f(k), P(k) =
-    f(k)/Z the discrete Gaussian, and Q(k) = ∫ f(k+u) du over |u| <= 1/2 the rounded normal. By
-    symmetry, ``Q(k)/f(k) = ∫ e^{−u²/2s²} cosh(ku/s²) du``. By Jensen's inequality, ``log cosh y >=
-    y²/2 − y⁴/12``, ∫u² = 1/12 and ∫u⁴ = 1/80,
+    Proof. Take one coordinate with centre 0. Let f be the density of N(0, s²), and Z = Σ f(k) over
+    all integers k. The discrete Gaussian is P(k) = f(k)/Z, and the rounded normal is Q(k) = ∫
+    f(k+u) du over |u| <= 1/2. By symmetry, ``Q(k)/f(k) = ∫ e^{−u²/2s²} cosh(ku/s²) du``. By
+    Jensen's inequality, ``log cosh y >= y²/2 − y⁴/12``, ∫u² = 1/12 and ∫u⁴ = 1/80,
 
         −log Q(k)/f(k) <= 1/(24 s²) − k²/(24 s⁴) + k⁴/(960 s⁸).
 
-    With q = e^{−2π²s²} and sums over j >= 1, Poisson summation gives ``Z = 1 + 2Σ q^{j²} >= 1``
-    and, under P, ``E k² >= s² − 8π²s⁴ Σ j² q^{j²}`` and
-    ``E k⁴ <= s⁴ (3 + 2Σ ((2πsj)⁴ + 3) q^{j²})``. Hence, for s >= 1, where q <= 2.7e-9 and s⁴q
-    decreases,
+    Let q = e^{−2π²s²}, and let sums be over j >= 1. Poisson summation gives ``Z = 1 + 2Σ q^{j²} >=
+    1`` and, under P, ``E k² >= s² − 8π²s⁴ Σ j² q^{j²}`` and ``E k⁴ <= s⁴ (3 + 2Σ ((2πsj)⁴ + 3)
+    q^{j²})``. Hence, for s >= 1, where q <= 2.7e-9 and s⁴q decreases,
 
         KL(P ‖ Q) <= E[−log Q/f] <= 1/(320 s⁴) + (π²/3) Σ j² q^{j²} + 1/(480 s⁴) Σ ((2πsj)⁴ + 3)
         q^{j²} < 1/(319 s⁴).

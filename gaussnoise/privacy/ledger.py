@@ -1,4 +1,4 @@
-"""A ledger: a budget on disk that programs share, charged before every draw."""
+"""A ledger: a budget on disk that programs share, and that is charged before every draw."""
 
 import json
 import os
@@ -61,11 +61,11 @@ class Ledger:
           together with ρ, in one step.
         * One id has one result. Once it is written, the same request under the same id reads it
           again, without a draw or a charge. Another request under that id is refused. Data are not
-          compared: an id names one release of one table.
-        * A program that dies between charge and result (kill -9, SIGTERM, a power cut) loses the
-          charge, never privacy. Its noisy results were not published, but may have been seen, so
-          they stay charged. The next run under that id draws again and is charged again, if the
-          budget allows it. The same holds if a run was interrupted, or could not write.
+          compared, so use an id for one table only.
+        * If a program dies between charge and result (kill -9, SIGTERM, a power cut), the charge
+          remains: noisy results were not published, but a person may have seen them. The next run
+          under that id draws again and is charged again, if the budget allows it. The same holds if
+          a run was interrupted, or could not write.
         * Unpublished files that a dead program left next to its target are removed by the next
           program that opens this ledger, or releases under it. A complete result is kept, and the
           next run under its id publishes it.
@@ -77,8 +77,7 @@ class Ledger:
           count them.
         * A ledger has one name. Hard links, mounted files, and copies of a ledger that still exists
           are refused: charges to one of them would not be seen in the other, or would be lost in a
-          crash. A ledger may be moved. If a crash left a journal, the journal must be moved too, or
-          the ledger is refused.
+          crash. A ledger may be moved. If a crash left a journal, it must be moved with the ledger.
 
     With a budget that grows with numbers in a record (:class:`PerRecord`), all releases together
     cost a record of budget ``P(r) = ρ (1 + Σ (v_j/T_j)²)`` at most P(r), and ``rho`` is the budget
@@ -95,19 +94,19 @@ class Ledger:
     The file is an SQLite database with a rollback journal, ``<path>-journal``, which exists during
     a charge, or after a crash in one. Locks are the operating system's and end with the program
     that holds them, so no lock outlives its program. They need a local disk: a ledger is not
-    created on a disk that, according to Linux, several machines share; opening one there warns. If
-    an older copy is put back in the same place, its later charges are forgotten, and nothing here
-    can notice it.
+    created on a disk that, according to Linux, several machines share; if one is opened there, a
+    warning is given. If an older copy is put back in the same place, later charges are forgotten,
+    and this class cannot notice it.
 
     Attributes:
-        path: the path of the ledger; ``<path>.releases`` is the folder for results that have no
-            place of their own.
+        path: the path of the ledger; ``<path>.releases`` is the folder of results for which no
+            other path was given.
         rho: the budget, fixed when the ledger was created.
         delta: the largest δ that thresholds may cost together, fixed at the same time; if it is 0,
             thresholds are refused.
         scales: the scales of the numbers with which the budget of a record grows; empty if all
             records have the same budget.
-        note: the lines that are kept with charges: :meth:`noted`.
+        note: texts that are stored with every charge; :meth:`noted` sets them.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -130,10 +129,10 @@ class Ledger:
 
         Args:
             path: a new file.
-            budget: the budget of everything that will ever be released under this ledger: zCDP, or
-                :class:`PerRecord` with the scales of its numbers. Other guarantees, such as (ε, δ),
-                do not add up; releases under them cost the ρ of their noise. All releases together
-                imply an ε of ``budget.epsilon(delta)``; :meth:`epsilon` is that of releases so far.
+            budget: the budget of all releases under this ledger: zCDP, or :class:`PerRecord` with
+                the scales of its numbers. Other guarantees, such as (ε, δ), do not add up; releases
+                under them cost the ρ of their noise. All releases together imply an ε of
+                ``budget.epsilon(delta)``; :meth:`epsilon` returns the ε of the releases so far.
             delta: the δ of all thresholds together, in [0, 1): with at most this probability, a key
                 that only one person has is shown. It should be well below 1 / records.
 
@@ -229,11 +228,11 @@ class Ledger:
         requested_by: str | None = None,
         approval: str | None = None,
     ) -> "Ledger":
-        """Return this ledger with texts that are stored with every charge made through the result.
+        """Return this ledger with texts that it stores with every charge.
 
-        Pass the result as ``ledger=``. :meth:`entries` and ``gaussnoise ledger show`` show the
-        lines. They are stored as given, without any effect on releases, and are public: they must
-        not be taken from the data. A release that is read again keeps the lines of its charge.
+        Pass the returned ledger as ``ledger=``. :meth:`entries` and ``gaussnoise ledger show`` show
+        the texts. They have no effect on releases, and are public: they must not be taken from the
+        data. A release that is read again keeps the texts of its charge.
 
         Args:
             purpose: the purpose of the release.
@@ -308,9 +307,10 @@ class Ledger:
             return spent_delta(database)
 
     def epsilon(self, delta: float) -> float:
-        """Return the ε for which all charges so far, lost ones too, are (ε, δ)-private together.
+        """Return an ε for which all charges so far together are (ε, δ)-private.
 
-        If the budget grows with numbers in a record, this is for a record whose numbers are 0.
+        Lost charges are included. If the budget grows with numbers in a record, this ε is for a
+        record whose numbers are 0.
 
         Formal guarantees:
             * The questions, and the number of releases, may depend on earlier results, if bounds on
@@ -380,7 +380,7 @@ class Ledger:
         ready: Callable[[], object] | None = None,
         privacy: "AbstractPrivacy | None" = None,
     ) -> T:
-        """Return the one result of ``id``: drawn under its own charge, or read again.
+        """Return the one result of ``id``, which is drawn under its own charge or read again.
 
         The call waits while another program works on the same id.
 
@@ -409,8 +409,8 @@ class Ledger:
 
         Raises:
             ParameterError: a bad id, cost, request, text, delta, number of draws or target.
-            BudgetError: the budget does not allow the cost or delta, or limits every record, while
-                the cost grows with numbers of a record; nothing was drawn.
+            BudgetError: the budget does not allow the cost or delta; or it is the same for all
+                records, and the cost grows with numbers of a record. Nothing was drawn.
             DataError: ``write`` refused the data; the reason is not given.
             LedgerError: another request under this id; a result that is missing or was changed; an
                 unusable ledger.
@@ -440,7 +440,7 @@ class Ledger:
         )
 
     def _charged(self, cost: float, privacy: "AbstractPrivacy | None") -> float:
-        """Return a release's cost in the budget of this ledger, rounded up, or refuse it."""
+        """Return the ρ to charge for a release, rounded up; raise BudgetError if none is enough."""
         if privacy is None:
             return cost
         with transaction(self.path) as database:

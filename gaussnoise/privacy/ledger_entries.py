@@ -23,9 +23,9 @@ REFUSAL_COLUMNS = "attempt, id, protects, request, target, begun"
 
 
 class Note(NamedTuple):
-    """Texts that the owner stores with a charge: its purpose, who asked for it, and its approval.
+    """Texts that the owner stores with a charge, on its purpose and approval.
 
-    They are stored as given, and have no effect on the charge.
+    They have no effect on the charge.
     """
 
     purpose: str | None = None
@@ -34,7 +34,7 @@ class Note(NamedTuple):
 
     @property
     def lines(self) -> dict[str, str]:
-        """The texts that were given, by name; texts that were not given are left out."""
+        """{name: text} for the texts that were given."""
         return {name: line for name, line in self._asdict().items() if line is not None}
 
 
@@ -44,28 +44,28 @@ NO_NOTE = Note()
 @final
 @dataclass(frozen=True, eq=False)
 class LedgerEntry:
-    """A public record of a charge, or of a refusal; it says nothing else about the data.
+    """A public record of a charge or of a refusal, without any value of the data.
 
     Attributes:
         attempt: the number of the entry, which gives the order of entries even if clocks are wrong.
         id: the name of the release.
         rho: the ρ charged, rounded up; 0 for a refusal.
-        state: "reserved": the result is being drawn, or the program died meanwhile; "written": the
-            result is stored, and the next run publishes it; "sealed": it is published; "lost": the
-            program died before the result was written. All these are charged. "refused": nothing
-            was drawn, since the data broke the declared schema or domain, or the release failed for
-            another reason after it had access to the data.
-        sha256: digest of the result: the file, or the ``release.json`` of a directory.
+        state: "reserved": the result is being drawn, or the program died while it was drawn;
+            "written": the result is stored, and the next run publishes it; "sealed": it is
+            published; "lost": the program died before the result was written. All these are
+            charged. "refused": nothing was drawn, since the data broke the declared schema or
+            domain, or the release failed for another reason after it had access to the data.
+        sha256: the sha256 of the file of the result, or of the ``release.json`` of a directory.
         protects: neighbouring relation and privacy unit.
-        request: a digest of every part of the request.
+        request: {part of the request: its digest}.
         target: the path of the result.
         begun: time of the charge or refusal, UTC, by the clock of the machine.
         draws: upper bound on the number of discrete Gaussians drawn; None if only rho is known
             about the noise.
         delta: the δ charged for thresholds, rounded up.
         purpose: the purpose of the release, a public line from :meth:`Ledger.noted`.
-        requested_by: the person who asked for the release, likewise.
-        approval: the approval of the release, likewise.
+        requested_by: the person who asked for the release, a public line too.
+        approval: the approval of the release, a public line too.
 
     >>> import tempfile
     >>> mechanism = gn.GaussianMechanism(
@@ -98,7 +98,7 @@ class LedgerEntry:
 def entries_in(
     database: sqlite3.Connection, where: str = "true", *values: object
 ) -> Iterator[LedgerEntry]:
-    """Yield the ledger's charges, oldest first: all, or those that an SQL condition selects."""
+    """Yield the charges in the ledger that the SQL condition ``where`` selects, oldest first."""
     rho, most = Fraction(budget_of(database)), Fraction(delta_of(database))
     columns = "attempt, id, units, state, sha256, protects, request, target, begun"
     columns += ", draws" if knows_draws(database) else ", NULL"
@@ -130,7 +130,7 @@ def entries_in(
 def refusals_in(
     database: sqlite3.Connection, where: str = "true", *values: object
 ) -> Iterator[LedgerEntry]:
-    """Yield the refusals in the ledger, oldest first: all, or those an SQL condition selects."""
+    """Yield the refusals in the ledger that the SQL condition ``where`` selects, oldest first."""
     if not _knows_refusals(database):
         return
     columns = REFUSAL_COLUMNS + _note_columns(database, "refusals")
@@ -167,7 +167,7 @@ def numbers_in(database: sqlite3.Connection) -> tuple[int, int]:
 def draws_in(database: sqlite3.Connection) -> int | None:
     """Return the number of discrete Gaussian draws in all charges.
 
-    None if some charges do not record it: they may have other noise.
+    None if some charges do not record the number, as they may have other noise.
     """
     if not knows_draws(database):
         return None if numbers_in(database)[0] else 0
@@ -180,13 +180,13 @@ def draws_in(database: sqlite3.Connection) -> int | None:
 def unfinished_in(database: sqlite3.Connection) -> list[LedgerEntry]:
     """Return the charges that have no complete result.
 
-    A result is still being drawn, or its program died.
+    Their results are still being drawn, or their programs died.
     """
     return list(entries_in(database, "state IN ('reserved', 'lost')"))
 
 
 def _note_columns(database: sqlite3.Connection, table: str) -> str:
-    """Return SQL that selects the note of every row of a table, or NULL in old ledgers."""
+    """Return the SQL expression for the note columns of a table: NULL in ledgers without them."""
     if not _has_table(database, "notes"):
         return ", NULL" * len(Note._fields)
     return "".join(
@@ -213,12 +213,12 @@ def _has_table(database: sqlite3.Connection, name: str) -> bool:
 
 
 def _damaged(what: str) -> LedgerError:
-    """Return the error for stored values that no undamaged ledger has; ``what`` names them."""
+    """Return the error for invalid values in a damaged ledger; ``what`` names the values."""
     return LedgerError(f"ledger: {what} is damaged; {DAMAGED}")
 
 
 def _check_text(*values: object) -> None:
-    """Raise LedgerError for a damaged entry unless all of the values are text."""
+    """Raise LedgerError unless all values of an entry are text."""
     if not all(type(value) is str for value in values):
         raise _damaged("an entry")
 
@@ -310,11 +310,11 @@ def budget_of(database: sqlite3.Connection) -> float:
 
 
 def spent_and_left(spent: float, charges: int, budget: float) -> tuple[str, str]:
-    """Return the spent part of a budget as text, rounded up to six figures, and the rest.
+    """Return texts of the spent part of a budget, rounded up to six digits, and of the rest.
 
-    Each cost is meant as a decimal number, stored as a double, and rounded up to a unit of the
-    ledger. Before the sum is rounded up, the largest possible effect of these roundings is
-    subtracted, at most a part in 10^12: ten times 0.1 is all of 1.
+    The user states each cost as a decimal number; it is stored as a double, and rounded up to a
+    unit of the ledger. Before the sum is rounded up, the largest possible effect of these
+    roundings, at most a factor of 1 + 10⁻¹², is subtracted. So ten costs of 0.1 spend exactly 1.
 
     >>> spent_and_left(math.nextafter(1, 2), 10, 1.0), spent_and_left(1 / 3, 1, 1.0)
     (('1', '0'), ('0.333334', '0.666666'))
@@ -329,7 +329,7 @@ def spent_and_left(spent: float, charges: int, budget: float) -> tuple[str, str]
 
 
 def units_of(cost: float, budget: float) -> int:
-    """Return how many units of the budget a cost takes, rounded up.
+    """Return a cost in units of the budget, rounded up.
 
     The whole budget is ``BUDGET_UNITS`` units.
     """
@@ -339,7 +339,7 @@ def units_of(cost: float, budget: float) -> int:
 def result_of(
     database: sqlite3.Connection, id: str, request: Mapping[str, str]
 ) -> LedgerEntry | None:
-    """Return the charge for the result called ``id``, finished or still being drawn; or None.
+    """Return the charge for the result called ``id``; None if there is none.
 
     Raise LedgerError if the request of an earlier use of the id differs from this request.
     """

@@ -1,4 +1,4 @@
-"""The file of a ledger: an SQLite database with one name, on disk after each transaction."""
+"""The file of a ledger: an SQLite database with one name, synced after each transaction."""
 
 import glob
 import json
@@ -87,9 +87,9 @@ def new_tables(
 
 @contextmanager
 def transaction(path: Path, kind: str = "DEFERRED") -> Iterator[sqlite3.Connection]:
-    """Yield the ledger's database, checked, within a transaction.
+    """Check the ledger's database, and yield it within a transaction.
 
-    The transaction is undone on errors, and otherwise committed and on disk.
+    If the block raises an error, the transaction is undone; otherwise it is committed to disk.
     """
     _check_one_name(path)
     with sqlite_errors(path):
@@ -120,7 +120,7 @@ def transaction(path: Path, kind: str = "DEFERRED") -> Iterator[sqlite3.Connecti
 
 
 def _check_one_name(path: Path) -> None:
-    """Raise LedgerError for a file with several names: each name would have its own journal."""
+    """Raise LedgerError for a file with several names, each of which would have its own journal."""
     try:
         status = os.stat(path)
         if (
@@ -159,7 +159,7 @@ def _check_one_name(path: Path) -> None:
 
 
 def _leave_write_ahead_log(database: sqlite3.Connection, *, patient: bool) -> None:
-    """Turn off the write-ahead log, which the first ledgers used."""
+    """Turn off the write-ahead log, which ledgers of the first versions used."""
     # Such a log belongs to a name, not to the file: two names have two logs. It turns off only if
     # no other program uses the ledger; a transaction that only reads may go on with the log.
     end = time.monotonic() + _BUSY_SECONDS
@@ -192,7 +192,7 @@ def _settle_home(database: sqlite3.Connection, here: Path) -> None:
 
 
 def _check_home(database: sqlite3.Connection, path: Path) -> None:
-    """Raise LedgerError for a copy of an existing ledger, or if its journal was left behind."""
+    """Raise LedgerError for a copy of a ledger, or one that was moved without its journal."""
     here = Path(os.path.realpath(path))
     row = database.execute("SELECT identity, path FROM home").fetchone()
     if row is None:
@@ -230,7 +230,7 @@ def _journal(path: Path) -> Path:
 
 
 def _waits(path: Path) -> bool:
-    """Return whether opening this path may wait forever: it is a pipe or no regular file."""
+    """Return whether a path is no regular file, so that opening it may never end."""
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
@@ -306,13 +306,13 @@ def _knows(database: sqlite3.Connection, name: str) -> bool:
 
 
 def knows_delta(database: sqlite3.Connection) -> bool:
-    """Return whether the ledger has a budget for δ, which is fixed when it is created."""
+    """Return whether the ledger has a budget for δ."""
     (version,) = database.execute("PRAGMA user_version").fetchone()
     return version in (_FORMAT_DELTA, _FORMAT_BOTH)
 
 
 def knows_scales(database: sqlite3.Connection) -> bool:
-    """Return whether the budget grows with numbers in a record, which is fixed on creation."""
+    """Return whether the ledger's budget grows with numbers in a record."""
     (version,) = database.execute("PRAGMA user_version").fetchone()
     return version in (_FORMAT_SCALES, _FORMAT_BOTH)
 
@@ -331,7 +331,7 @@ def alone(path: Path) -> Iterator[None]:
 
 
 def locked(lock: sqlite3.Connection) -> bool:
-    """Try to take the lock, waiting up to the connection's timeout; return whether it was taken."""
+    """Try to take the lock within the connection's timeout; return whether it was taken."""
     try:
         lock.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError as error:

@@ -1,4 +1,4 @@
-"""The results of a ledger: each is charged, drawn, written to a scratch file, then published."""
+"""The results of a ledger. Each is charged, drawn, written to a scratch folder, and published."""
 
 import contextlib
 import hashlib
@@ -68,7 +68,7 @@ class Results:
 
     Attributes:
         path: the path of the ledger.
-        note: the lines that are kept with new charges.
+        note: the texts that are stored with new charges.
     """
 
     path: Path
@@ -117,11 +117,11 @@ class Results:
 
     @property
     def folder(self) -> Path:
-        """The folder for lock files, and for results that were given no path of their own."""
+        """The folder of lock files, and of results for which no other path was given."""
         return self.path.with_name(self.path.name + ".releases")
 
     def _lock_file(self, id: str) -> Path:
-        """Return the file that programs lock for a result: one for all links to the ledger."""
+        """Return the file that programs lock for a result, the same for all links to the ledger."""
         path = Path(os.path.realpath(self.path))
         return path.with_name(path.name + ".releases") / f"{_file_name(id)}.lock"
 
@@ -177,7 +177,7 @@ class Results:
         draws: int | None,
         ready: Callable[[], object] | None,
     ) -> LedgerEntry:
-        """Return the existing charge for this id, or a new charge, which is on disk on return."""
+        """Return the charge for this id; a new charge is on disk before this method returns."""
         with transaction(self.path, "IMMEDIATE") as database:
             current = result_of(database, id, request)
             if current is not None and current.state != "reserved":
@@ -268,7 +268,7 @@ class Results:
         raise DataError(_REFUSED)
 
     def _refuse(self, entry: LedgerEntry) -> None:
-        """Turn a charge for which nothing was drawn into a refusal; its budget is free again."""
+        """Change a charge for which nothing was drawn into a refusal, and give back its budget."""
         columns = REFUSAL_COLUMNS
         mine = "WHERE attempt = ? AND state = 'reserved'"
         with (
@@ -282,7 +282,7 @@ class Results:
             database.execute(f"DELETE FROM entries {mine}", [entry.attempt])
 
     def _on_disk(self, entry: LedgerEntry, scratch: Path, digest: str) -> LedgerEntry:
-        """Record that a result is complete, never drawn again, and return the new charge."""
+        """Record that a result is complete and must not be drawn again; return the new charge."""
         with transaction(self.path, "IMMEDIATE") as database:
             mine = database.execute(
                 "UPDATE entries SET state = 'written', sha256 = ? WHERE attempt = ? AND state = "
@@ -298,7 +298,7 @@ class Results:
 
     @staticmethod
     def _written(scratch: Path, write: Callable[[Path], object]) -> str:
-        """Write a new result to the scratch folder, and return its sha256 once it is on disk."""
+        """Write a new result to the scratch folder, sync it to disk, and return its sha256."""
         try:
             write(scratch)
             sync(scratch)
@@ -312,7 +312,7 @@ class Results:
         raise OutputError(f"ledger: could not write the result ({reason}); nothing was kept")
 
     def _settle(self, entry: LedgerEntry, scratch: Path, parent: Path, place: Path) -> LedgerEntry:
-        """Move a result, written by any program, to its place, and mark its charge finished."""
+        """Move a complete result to its final path, and mark its charge as finished."""
         if os.path.realpath(entry.target) != os.path.realpath(place):
             raise LedgerError(
                 f"ledger: {entry.id!r} was begun at {entry.target}; hint: run it again there"
@@ -333,7 +333,7 @@ class Results:
 
 
 def _delta_units(database: sqlite3.Connection, delta: float) -> int:
-    """Return how many units this δ takes, rounded up; BudgetError if fewer are left."""
+    """Return this δ in units of its budget, rounded up; raise BudgetError if fewer are left."""
     most = delta_of(database)
     if delta == 0:
         return 0
@@ -369,7 +369,7 @@ def _held(parent: Path) -> Iterator[Path]:
 
 
 def _file_name(id: str) -> str:
-    """Return a file name for the id of a result; it differs even where case is ignored."""
+    """Return a file name for an id, different for different ids even on disks that ignore case."""
     return re.sub(r"[^a-z0-9]+", "-", id.lower())[:60] + "-" + _text_digest(id)[:20]
 
 
@@ -384,7 +384,7 @@ def _text_digest(text: str) -> str:
 
 
 def _digest(result: Path) -> str | None:
-    """Return the sha256 of a result (of a folder: of its record), or None if not complete."""
+    """Return the sha256 of a result (of a folder: of its record); None if it is incomplete."""
     try:
         if not result.is_dir():
             return file_digest(result)

@@ -1,4 +1,4 @@
-"""Budgets that grow with numbers in a record, for data whose records are not alike."""
+"""Budgets that grow with numbers in a record, for data such as firms of very different size."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -25,10 +25,10 @@ class PerRecord(AbstractPrivacy):
 
     Here v_j are numbers of the record, and T_j their scales. Adding or removing a record r is
     P(r)-zCDP. So sums of numbers like the payroll of firms need no clipping: a firm of any size is
-    counted in full, and a small firm is protected by ρ, as if there were no large ones. This is a
-    choice about people that is made in public: **large records are protected less**. At ``v = T``
-    the budget is 2ρ, at 10 T it is 101 ρ, which is hardly any protection. T should be above the
-    numbers of all records that need protection.
+    counted with its full number, and a small firm has the budget ρ, independent of large firms.
+    This is a public decision about people: **large records are protected less**. At ``v = T`` the
+    budget is 2ρ, at 10 T it is 101 ρ, which is hardly any protection. T should be above the numbers
+    of all records that need protection.
 
     Formal guarantees:
         * For two tables that differ by one record r, the Rényi divergence of order α between the
@@ -38,15 +38,15 @@ class PerRecord(AbstractPrivacy):
           ``(√P(r) + √P(r'))²``, by the triangle inequality. Plans are for rows added or removed.
         * In plans with ``rows_per_person`` or ``person``, a record is a person with at most k rows
           that are counted, and v_j is the sum of the person's numbers in them. So a firm of several
-          branches has the budget of its whole payroll. Where k T takes the place of T, that budget
-          is at most ``ρ (1 + Σ_j (m_j / T_j)²)``, with m_j the largest number of the person.
-        * ``ρ max(1, (v_1 / T_1)², …)`` for n numbers holds for all records under this guarantee
-          with ρ/(n + 1), since the sum is at most n + 1 times its largest term.
+          branches has the budget of its whole payroll. If the scales are k T instead of T, this
+          budget is at most ``ρ (1 + Σ_j (m_j / T_j)²)``, where m_j is the person's largest number.
+        * For n numbers, this guarantee with ρ/(n + 1) implies the budget ``ρ max(1, (v_1 / T_1)²,
+          …)`` for every record, since the sum is at most n + 1 times its largest term.
         * A release that does not use these numbers is ρ-zCDP.
 
     Args:
         privacy: the :class:`zCDP` of a record whose numbers are all zero.
-        scale: T_j for each number, by the name of its attribute; positive and finite.
+        scale: {name of the number's attribute: T_j}, positive and finite.
 
     Raises:
         ParameterError: the budget is not zCDP, or scale is no mapping of names to numbers.
@@ -170,7 +170,7 @@ class PerRecord(AbstractPrivacy):
     def chi_squared(self) -> tuple[float, str]:
         """Return the largest χ² divergence for a record whose numbers are zero, and its source.
 
-        It is larger for other records.
+        For other records, the divergence is larger.
         """
         return (
             math.expm1(min(2 * self.privacy.rho, 709.0)) if self.privacy.rho < 354 else math.inf,
@@ -179,7 +179,7 @@ class PerRecord(AbstractPrivacy):
 
 
 def holds(scales: Mapping[str, float]) -> dict[str, str]:
-    """Return a field for JSON that says for which records a stated ε holds.
+    """Return a JSON field on the records for which a stated ε holds.
 
     It is {} if the ε holds for all records.
     """
@@ -187,7 +187,7 @@ def holds(scales: Mapping[str, float]) -> dict[str, str]:
 
 
 def holds_text(scales: Mapping[str, float]) -> str:
-    """Return words that say for which records a stated ρ or ε holds.
+    """Return text on the records for which a stated ρ or ε holds.
 
     The text is empty if it holds for all records.
     """

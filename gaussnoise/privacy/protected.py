@@ -1,4 +1,4 @@
-"""The protected unit and relation as a value: costs of releases with equal values add up."""
+"""The protected unit and neighbouring relation of a release, as a value that can be compared."""
 
 import json
 import re
@@ -14,7 +14,7 @@ class Protected:
     The costs of releases that protect equal units and relations add up.
 
     Attributes:
-        unit: the unit in words, which are not compared: they may say how many of its rows count.
+        unit: the unit in words, with the limit on counted rows, if any; the words are not compared.
         neighbors: the neighbouring relation.
         rows: the largest number of rows of a unit; None for any number.
         person: the column that says which person a row belongs to, or None.
@@ -49,7 +49,7 @@ def same_protected(words: str, key: str | None, other: str | Protected) -> bool:
     """Return whether an entry of a ledger protects the same unit and relation as another release.
 
     Args:
-        words: the words of the entry.
+        words: unit and relation of the entry in words.
         key: the key of the entry; None if only words are known, as in older ledgers.
         other: the unit and relation of the other release: a value, or only words.
     """
@@ -64,5 +64,5 @@ def same_protected(words: str, key: str | None, other: str | Protected) -> bool:
 
 
 def _without_counted_rows(words: str) -> str:
-    """Return the words without the limit on counted rows: the budget covers all rows."""
+    """Return the words without the limit on counted rows, as the budget covers all rows."""
     return re.sub(r", of whom at most \d+ \w+ (is|are) counted", "", words)

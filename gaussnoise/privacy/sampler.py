@@ -88,7 +88,7 @@ class IntegerQuery(PickledByArguments):
 
 
 class NoiseStream:
-    """A given number of independent noises, drawn in other threads before they are asked for.
+    """A stream of independent noises, which other threads draw in advance.
 
     OpenDP releases Python's lock while it draws.
     """
@@ -135,7 +135,7 @@ def drawn(query: IntegerQuery, count: int) -> Integers:
 def noise_stream(
     draw: "Callable[[int], ArrayLike]", count: int, threads: int
 ) -> Iterator[NoiseStream]:
-    """Yield a stream of ``count`` noises, which threads draw ahead.
+    """Yield a stream of ``count`` noises, which other threads draw in advance.
 
     Noises that are not taken within the block are discarded.
     """
@@ -161,7 +161,7 @@ def discrete_gaussian(scale: float) -> Any:
 
 @cache
 def _opendp() -> Callable[[float], Any]:
-    """Return a function from a scale to its measurement, or raise NotAvailableError."""
+    """Return a function from a scale to OpenDP's noise mechanism, or raise NotAvailableError."""
     wanted = ".".join(map(str, OLDEST_OPENDP))
     try:
         from importlib import metadata
@@ -198,7 +198,7 @@ def _opendp() -> Callable[[float], Any]:
 
 
 def _check(make: Callable[[float], Any], version: str) -> None:
-    """Raise if OpenDP charges or draws wrongly; a correct one fails with probability 10⁻¹³."""
+    """Raise an error if OpenDP charges or draws wrongly; false alarms have probability 10⁻¹³."""
     charged = all(
         abs(
             Fraction(make(scale).map(distance)) * 2 * Fraction(scale) ** 2 / Fraction(distance) ** 2

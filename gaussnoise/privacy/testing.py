@@ -57,9 +57,9 @@ def most_posterior(privacy: AbstractPrivacy, chance: float, *, prior: float = 0.
 
     Let an event have probability ``chance`` with the record, and q without it. :func:`most_power`
     gives a lower bound on q, so the odds grow by a factor of at most ``chance / q``. More probable
-    events reveal less, since power is concave. For ``PureDP``, ``ApproxDP``, ``TV`` and ``GDP``
-    some output attains the bound, with ``q = Φ(Φ⁻¹(chance) − μ)`` for ``GDP``; for ``zCDP`` the
-    odds grow by a factor of at most ``exp(ρ + 2 √(ρ log(1/chance)))``.
+    events raise the odds less, since power is concave. For ``PureDP``, ``ApproxDP``, ``TV`` and
+    ``GDP`` some output attains the bound, with ``q = Φ(Φ⁻¹(chance) − μ)`` for ``GDP``; for ``zCDP``
+    the odds grow by a factor of at most ``exp(ρ + 2 √(ρ log(1/chance)))``.
 
     Args:
         privacy: any privacy guarantee about neighbouring data sets.
@@ -119,10 +119,11 @@ def implied(privacy: AbstractPrivacy, delta: float = 1e-6) -> list[AbstractPriva
     They are the strongest ones known.
 
     ``PureDP(ε)`` implies zCDP(ε²/2), KL(ε tanh(ε/2)), TV(tanh(ε/2)) and (ε, δ) for every δ. zCDP(ρ)
-    implies KL(ρ), (ε(δ), δ) and total variation privacy. GDP(μ) implies zCDP(μ²/2), and directly,
-    so more exactly, (ε, δ) and total variation privacy. (ε, δ) and KL imply total variation
-    privacy; TV(α) is (0, α). Total variation privacy implies none of the others, as
-    :func:`release_one_at_random <gaussnoise.estimators.release_one_at_random>` shows.
+    implies KL(ρ), (ε(δ), δ) and total variation privacy. GDP(μ) implies zCDP(μ²/2), (ε, δ) and
+    total variation privacy; the last two are better than those that follow from zCDP(μ²/2). (ε, δ)
+    and KL imply total variation privacy; TV(α) is (0, α). Total variation privacy implies none of
+    the others, as :func:`release_one_at_random <gaussnoise.estimators.release_one_at_random>`
+    shows.
 
     Args:
         privacy: any privacy guarantee about neighbouring data sets.
@@ -159,7 +160,7 @@ def _variation(function: str, privacy: object) -> float:
 
 
 def _growth(privacy: AbstractPrivacy, chance: float) -> float:
-    """Return a bound on the rise of the log odds by an event of probability ``chance``."""
+    """Return a bound on how much an event of probability ``chance`` can raise the log odds."""
     own = privacy.growth(chance)
     if own is not None:
         return own

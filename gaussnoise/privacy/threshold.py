@@ -1,4 +1,4 @@
-"""Frequent keys of an unlisted set of keys: noisy counts above a threshold, by OpenDP."""
+"""Keys that are not listed in advance: noisy counts above a threshold, by OpenDP."""
 
 import math
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class Change:
 
     Attributes:
         keys: number of counts that change, an integer >= 1.
-        length_squared: squared ℓ2 length of the change, in rows; an integer >= 1.
+        length_squared: squared ℓ2 length of the change of all counts, in rows; an integer >= 1.
         most: the largest change of one count, in rows; an integer >= 1.
     """
 
@@ -34,7 +34,7 @@ class Change:
 
     @classmethod
     def added(cls, rows: int) -> "Change":
-        """Return the change by one person more or less, who has at most k = ``rows`` rows.
+        """Return the change if one person with at most k = ``rows`` rows is added or removed.
 
         All counts change in one direction, by integers that add up to at most k. So at most k
         counts change, each by at most k, and the ℓ2 length is at most k, with equality if all rows
@@ -44,10 +44,10 @@ class Change:
 
     @classmethod
     def replaced(cls, rows: int) -> "Change":
-        """Return the change by one person replaced by another, with at most k = ``rows`` rows each.
+        """Return the change if one person replaces another, each with at most k = ``rows`` rows.
 
-        For a key that both have, rows cancel. If they share no key, their squared lengths, of at
-        most k² each, add up.
+        For a key that both have, the changes cancel. If they share no key, their squared lengths,
+        of at most k² each, add up.
         """
         return cls(2 * rows, 2 * rows**2, rows)
 
@@ -59,9 +59,9 @@ class ThresholdQuery(PickledByArguments):
     Formal guarantees:
         * δ-approximate ρ-zCDP (Bun & Steinke 2016, section 8): except with probability δ, no key is
           shown that only one of two neighbours has (Rogers 2023, the argument behind OpenDP's
-          threshold). Noises are independent and all keys have the same threshold, so the rest of
-          the result consists of the counts of common keys plus discrete Gaussians, where those
-          below the threshold are left out.
+          threshold). The rest of the result is computed from the counts of common keys plus
+          independent discrete Gaussians: those below the threshold, which is the same for all keys,
+          are left out.
         * If these Gaussians are (ε, δ')-private, the result is (ε, δ' + δ)-differentially private.
           Proof: let p be the probability that common keys alone give an outcome in S, and q the
           same for the neighbour, so ``p <= min(1, e^ε q + δ')``. Let a and b, at most δ, be the
@@ -73,7 +73,7 @@ class ThresholdQuery(PickledByArguments):
 
     Attributes:
         change: the largest change of the counts between neighbours.
-        rho: the largest ρ that it may cost.
+        rho: the largest ρ that the noise may cost.
         delta: bound on the probability of showing a key that only one of two neighbours has.
     """
 
@@ -94,7 +94,7 @@ class ThresholdQuery(PickledByArguments):
 
     @cached_property
     def _distances(self) -> tuple[int, float, int]:
-        """OpenDP's d_in: (changed keys, ℓ2 length, largest change), in lattice steps."""
+        """OpenDP's d_in: (number of changed keys, ℓ2 length, largest change), in steps."""
         # how many counts change between neighbours, and a length rounded up to a float
         squared = self.change.length_squared << (2 * self._bits)
         return self.change.keys, root_above(squared), self.change.most << self._bits
@@ -112,7 +112,7 @@ class ThresholdQuery(PickledByArguments):
 
     @cached_property
     def _threshold(self) -> int:
-        """The least threshold, in lattice steps, whose ρ and δ are within the budget."""
+        """The least threshold, in lattice steps, for which ρ and δ are within the budget."""
         low = self._distances[2]
         high = low + math.ceil(_WIDEST * self._scale)
         if not self._allows(high):

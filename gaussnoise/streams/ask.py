@@ -1,4 +1,4 @@
-"""Answers to questions in words about a stream: all ticks so far, each tick, or a change."""
+"""Answers to questions in words about all ticks of a stream, single ticks, or changes."""
 
 from dataclasses import replace
 from functools import partial
@@ -25,19 +25,20 @@ _FEWEST = 3  # fewest ticks of a trend
 def ask(tables: "StreamTables", question: str, level: float = LEVEL) -> Answer:
     """Return the answer to a question in words about all ticks so far.
 
-    Besides the questions of :meth:`TableRelease.ask`, which are about all rows so far, it takes
+    Questions of :meth:`TableRelease.ask` are about all rows so far. Further questions are
 
     * ``share of employed=yes by tick``: one answer for the rows of each tick
-    * ``count in tick 3``, ``in ticks 2 to 5``, ``since tick 4``, ``in the last tick``: these rows
+    * ``count in tick 3``, ``in ticks 2 to 5``, ``since tick 4``, ``in the last tick``: only these
+      ticks' rows
     * ``change of share of employed=yes from tick 3 to tick 7``
-    * ``trend of count of sex=F``: the slope per tick, with a test of no change
+    * ``trend of count of sex=F``: the slope per tick, with a test of whether the count is constant
     * if the :class:`Ticks` state the time of the ``first``: ``count in January 2026``, ``from
       January 2026 to March 2026``, ``since May 2026``, ``count by month``; if an attribute has this
       time too, ask for the tick by its number
 
-    The last two use the exact covariance of the noise between ticks; for shares and means they are
-    first-order approximations. If the :class:`Ticks` have a ``period`` column, write its name
-    instead of ``tick``.
+    Changes and trends use the exact covariance of the noise between ticks; for shares and means
+    they are first-order approximations. If the :class:`Ticks` have a ``period`` column, write its
+    name instead of ``tick``.
 
     Args:
         tables: the tables of the stream.

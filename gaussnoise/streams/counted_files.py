@@ -1,7 +1,8 @@
-"""A note of the files that earlier ticks counted, so that no file is counted twice by mistake.
+"""The list of the files that ticks have counted, so that no file is counted twice by mistake.
 
-A file is recognised by its path or inode, together with its size and time of change, never by its
-content. Only the owner can read the note, and no published number depends on it.
+A file is recognised by its path or its inode number, together with its size and time of change,
+never by its content. The list is a file that only the owner can read; no published number depends
+on it.
 """
 
 import contextlib
@@ -21,10 +22,10 @@ _File = tuple[str, int, int, int]  # path, inode, size, nanoseconds of the last 
 
 
 def counted_before(private: Path, tick: int, table: object) -> dict[str, int]:
-    """Return {path: tick} for the files of a table that an earlier tick (release) counted.
+    """Return {path: earlier tick} for the files of a table that an earlier tick counted.
 
     Args:
-        private: the folder of the note.
+        private: the folder that holds the list of counted files.
         tick: the number of the new tick.
         table: the new rows; rows that do not come from files are never recognised.
     """
@@ -36,10 +37,10 @@ def counted_before(private: Path, tick: int, table: object) -> dict[str, int]:
 
 
 def noted(private: Path, tick: int, table: object) -> None:
-    """Write into the note of counted files from which files a tick's table is read.
+    """Add the files from which a tick's table is read to the list of counted files.
 
     Raises:
-        OSError: the note cannot be written.
+        OSError: the list cannot be written.
     """
     note, files = private / _NOTE, _files_of(table)
     if files or note.exists():
@@ -48,7 +49,7 @@ def noted(private: Path, tick: int, table: object) -> None:
 
 
 def _keys_of(file: _File) -> list[tuple[str | int, ...]]:
-    """Return two keys by which a file is recognised: by its path, and by its inode number."""
+    """Return two keys of a file: one contains its path, the other its inode number."""
     # a moved file keeps its inode number; a file that is copied and put back keeps its path
     path, inode, size, time = file
     return [("path", path, size, time), ("inode", inode, size, time)]
@@ -66,7 +67,7 @@ def _files_of(table: object) -> list[_File]:
 
 
 def _read(note: Path) -> dict[int, list[Any]]:
-    """Return {tick: files that it counted} from the note; {} if the note is missing or damaged."""
+    """Return {tick: files that the tick counted} from ``note``; {} if it is missing or damaged."""
     try:
         content = read_json(note, _MOST_BYTES)
         return {int(t): [(str(path), *map(int, of)) for path, *of in content[t]] for t in content}
@@ -75,7 +76,7 @@ def _read(note: Path) -> dict[int, list[Any]]:
 
 
 def _write(note: Path, content: Mapping[int, Sequence[_File]]) -> None:
-    """Replace the note of counted files in one step, by a file that only its owner can read."""
+    """Replace the list of counted files in one step, by a file that only its owner can read."""
     scratch = note.with_suffix(".partial")
     handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(handle, "w", encoding="utf-8") as file:

@@ -1,6 +1,6 @@
 """The public JSON records and texts that describe a stream and its ticks.
 
-They do not depend on the data, except through the noisy measurements.
+They depend on the data only through the noisy measurements.
 """
 
 import json
@@ -48,7 +48,7 @@ _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
 
 def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside) -> dict[str, Any]:
-    """Return the content of ``stream.json``: everything that later ticks (releases) need.
+    """Return the content of ``stream.json``: everything that later ticks need.
 
     ``key`` is the random name of the stream, and ``format`` that of its table files. The entry
     "format" is None; the caller sets it.
@@ -90,11 +90,10 @@ def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside
 
 
 def strategy_in(record: Mapping[str, Any], over: Ticks, p: float) -> TimeStrategy:
-    """Return the time strategy, the matrix of the weights of ticks in measurements, from
-    ``stream.json``.
+    """Return the time strategy that ``stream.json`` states.
 
-    A tick is a release of the stream. ``record`` is the content of the file; ``over`` are the ticks
-    of the stream, and p is the error norm.
+    It is the matrix of the weights of ticks in measurements. ``record`` is the content of the file;
+    ``over`` are the ticks of the stream, and p is the error norm.
     """
     matrix = np.zeros((over.n, over.n), dtype=np.int64)
     for t, row in enumerate(record["time_matrix"]):
@@ -103,10 +102,10 @@ def strategy_in(record: Mapping[str, Any], over: Ticks, p: float) -> TimeStrateg
 
 
 def multipliers_in(record: Mapping[str, Any], tables: Plan) -> dict[Type, int]:
-    """Return {type: integer by which measured residuals are multiplied}, from ``stream.json``.
+    """Return {type of residual: the integer that multiplies it in measurements}.
 
     A residual is the part of a table that no smaller table determines. Residuals of attribute sets
-    of the same type have the same multiplier.
+    of the same type have the same multiplier. ``record`` is the content of ``stream.json``.
     """
     known, at = tables.query.multipliers.orbits, tables.schema.names.index
     return {
@@ -125,11 +124,10 @@ def tick_record(
     on_outside: OnOutside,
     digests: Mapping[str, str] | None = None,
 ) -> dict[str, object]:
-    """Return the content of ``release.json`` of one tick (release); its other files must be written
-    before.
+    """Return the content of ``release.json`` of one tick; the tick's other files are in ``folder``.
 
     ``written`` maps "period" (the tick alone) and "cumulative" (all ticks so far) to the written
-    tables; ``digests`` are sha256 values of files, where they are known already.
+    tables. ``digests`` has the known sha256 values of files; the others are computed.
     """
     names = plan.schema.names
     deviations = {
@@ -168,25 +166,20 @@ def tick_record(
 
 
 def write_record(record: Mapping[str, object], folder: Path) -> None:
-    """Write ``release.json`` into the folder of a tick (release). It is written last, so that it
-    marks the tick as complete.
-    """
+    """Write ``release.json``, the last file of a tick, into the folder of the tick."""
     text = json.dumps(record, indent=2, ensure_ascii=False)
     (folder / "release.json").write_text(text + "\n", encoding="utf-8")
 
 
 def deviation_in(covariance: TableCovariance) -> Callable[[Subset], Array]:
-    """Return a function from a table, given by its attributes' positions, to the standard
-    deviations of its cells.
-    """
+    """Return the function from a table's attributes to the standard deviations of its cells."""
     return lambda S: np.sqrt(np.asarray(covariance.table_variance(S)))
 
 
 def places_in(record: Mapping[str, Any], what: str, plan: StreamPlan) -> dict[Subset, Place]:
-    """Return {table: its file, first row and shape} for every planned table of a tick (release).
+    """Return {table: its file, first row in the file, and shape} for every planned table of a tick.
 
-    ``record`` is ``release.json``, ``what`` is "period" or "cumulative". If files hold many tables,
-    only the record says at which row each one begins.
+    ``record`` is the content of ``release.json``, and ``what`` is "period" or "cumulative".
     """
     listed, places = record[what], dict[Subset, Place]()
     few = len(plan.tables.subsets) <= MOST_FILES
@@ -222,9 +215,7 @@ def _guarantee(plan: StreamPlan) -> dict[str, object]:
 
 
 def disclaimers(plan: StreamPlan) -> list[str]:
-    """Return sentences that say whom the privacy guarantee protects, against whom, and what it
-    assumes.
-    """
+    """Return sentences on the persons that the guarantee protects, and on its assumptions."""
     whom, enforced = participation_text(plan), plan.over.enforced
     return _text.disclaimers(
         f"{whom}; by all {plan.over.n} ticks together, against anyone who sees only what is "
@@ -235,9 +226,7 @@ def disclaimers(plan: StreamPlan) -> list[str]:
 
 
 def rules_of(over: Ticks) -> list[str]:
-    """Return sentences for users: what happens with empty ticks (releases), late rows, corrections,
-    and persons in several ticks.
-    """
+    """Return sentences for users on empty ticks, late rows, corrections and participation."""
     when = "Rows belong to the tick in which they arrive."
     if over.period is not None:
         late = "are counted in the tick they come in" if over.late == "carry" else "are refused"
@@ -259,7 +248,7 @@ def rules_of(over: Ticks) -> list[str]:
 
 
 def times_of(over: Ticks) -> list[str]:
-    """Return a sentence on the times of the first and the last tick (release), if known."""
+    """Return a sentence on the times of the first and the last tick, if known."""
     if over.times is None:
         return []
     return [
@@ -281,9 +270,7 @@ def _corrections_of(over: Ticks) -> str:
 
 
 def tick_statement(plan: StreamPlan, tick: int) -> Notes:
-    """Return the method statement of one tick (release): the notes that are published with its
-    tables.
-    """
+    """Return the notes on the method that are published with the tables of one tick."""
     return _statement(
         plan,
         f"{_tick_text(plan, tick)}: tables of its own rows (period), and of the rows of "
@@ -298,16 +285,14 @@ def _tick_text(plan: StreamPlan, tick: int) -> str:
 
 
 def tick_texts(plan: StreamPlan, tick: int) -> dict[str, str]:
-    """Return {file name: content} of the text files that are published with one tick (release)."""
+    """Return {file name: content} of the text files that are published with one tick."""
     one, notes = plan.one_tick, tick_statement(plan, tick)
     described = texts_of(attributes_of(one), notes, one.about)
     return {"summary.txt": summary_text(plan, tick) + "\n", **described}
 
 
 def series_statement(plan: StreamPlan, first: int, last: int, *, private: bool) -> Notes:
-    """Return the method statement, the notes that are saved with a table over time, for the ticks
-    (releases) from ``first`` to ``last``.
-    """
+    """Return the notes on the method for a saved series of the ticks ``first`` to ``last``."""
     return _statement(
         plan,
         f"Ticks {first} to {last} of {plan.over.n}: for each, the rows of that tick (period), and "
@@ -331,7 +316,7 @@ def _statement(plan: StreamPlan, times: str, *, private: bool) -> Notes:
 
 
 def summary_text(plan: StreamPlan, tick: int) -> str:
-    """Return the content of ``summary.txt`` of one tick: plain words, then for specialists."""
+    """Return the content of ``summary.txt`` of one tick, for all readers and for specialists."""
     width = max(len("table"), *(len(marginal_name(m)) for m in plan.marginals))
     plain, others = for_readers(stream_head(plan))
     tables = _text.number_of(len(plan.marginals), "table")

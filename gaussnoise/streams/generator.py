@@ -1,7 +1,4 @@
-"""Correlated noise for a stream, one tick at a time: for research and training.
-
-It needs the memory of a few contributions.
-"""
+"""Generators of correlated noise, tick by tick, for research and for training models."""
 
 import hashlib
 import secrets
@@ -22,27 +19,27 @@ Array = NDArray[np.float64]
 
 @final
 class NoiseGenerator:
-    """A generator of correlated noise for the contributions of a stream, tick (time step) by tick.
+    """A generator of correlated noise for the contributions at the ticks of a stream.
 
-    Let ``clip`` bound the norm of a contribution, and let σ be the noise multiplier. Add ``σ ·
-    clip`` times :meth:`next` to the contribution of each tick (in training: to the sum of clipped
-    gradients of each step), and apply the workload to the results as if they were data. Measured in
-    units of the noise, one person then changes the stream by at most ``1/σ``: the run is
-    ``1/(2σ²)``-zCDP, even if contributions depend on earlier answers.
+    A tick is a time step. Let ``clip`` bound the norm of a contribution, and let σ be the noise
+    multiplier. Add ``σ · clip`` times :meth:`next` to the contribution of each tick (in training:
+    to the sum of clipped gradients of each step), and apply the workload to the noisy
+    contributions. One person then changes the stream by at most ``1/σ`` standard deviations of the
+    noise. So all answers together are ``1/(2σ²)``-zCDP, even if contributions depend on earlier
+    answers.
 
     This is floating-point noise, for research and training, like that of other libraries for
-    private training. It is not the noise of :meth:`Plan.release` and the other releases of this
-    package, which add integers drawn by OpenDP.
+    private training. :meth:`Plan.release` and the other releases of this package add other noise:
+    integers drawn by OpenDP.
 
     Attributes:
-        ticks: n, the number of ticks it serves.
-        sensitivity: proven upper bound on the change of C x by one person, for the strategy C: its
-            largest column norm, or the largest change by several ticks together. C is scaled so
-            that it is 1.
+        ticks: n, the number of ticks for which there is noise.
+        sensitivity: proven upper bound on the change of C x by one person, for contributions x and
+            the strategy C, which is scaled so that the bound is 1.
         standard_deviation: the standard deviation of the noise of each answer at σ = 1, shape (n,),
             read-only.
-        error: the error of the answers at σ = 1: the root mean square of their standard deviations
-            if designed for "mean", the largest if for "max".
+        error: the error of the answers at σ = 1: for "mean", the root mean square of their standard
+            deviations; for "max", the largest of them.
         lower: certified lower bound on this error for all noise of sensitivity 1.
         factor: error / lower, at least 1: an upper bound on the cost of few states.
         buffers: the number of arrays, of the shape of one contribution, kept between ticks.
@@ -83,9 +80,7 @@ class NoiseGenerator:
 
     @property
     def buffers(self) -> int:
-        """The number of arrays, each of the shape of one contribution, that are kept between ticks
-        (time steps).
-        """
+        """The number of arrays, of the shape of one contribution, that are kept between ticks."""
         return self._recursion.buffers
 
     def __repr__(self) -> str:
@@ -97,8 +92,7 @@ class NoiseGenerator:
         )
 
     def next(self, shape: int | tuple[int, ...] = ()) -> Array:
-        """Return noise for the contribution of the next tick (time step), for the noise multiplier
-        σ = 1.
+        """Return noise for the contribution of the next tick, for the noise multiplier σ = 1.
 
         Its randomness comes from the operating system.
 
@@ -116,13 +110,12 @@ class NoiseGenerator:
         return self.correlate(scipy.special.ndtri((bits + 0.5) * 2.0**-53).reshape(shape))
 
     def correlate(self, normal: Any) -> Any:
-        """Return the noise of :meth:`next` made from your own independent standard normal numbers.
-
-        They may come from any library: numpy, torch, jax.
+        """Return noise like :meth:`next`, made from your own independent standard normal numbers.
 
         Args:
-            normal: fresh numbers of the shape of one contribution. Only ``+``, and ``*`` with
-                floats, are applied to them, so they stay on their device.
+            normal: fresh numbers of the shape of one contribution, in an array of any library, such
+                as numpy, torch or jax. They are only added, and multiplied by floats, so they stay
+                on their device.
 
         >>> noise = gn.streams.noise(gn.streams.prefix_sums(64))
         >>> noise.correlate(np.zeros(3))
@@ -152,8 +145,7 @@ class NoiseGenerator:
         return self._recursion.strategy()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that is needed to continue from this tick (time step) with
-        :meth:`load_state_dict`.
+        """Return the state from which :meth:`load_state_dict` continues after this tick.
 
         Keep saved states of a training run as private as its noise.
         """

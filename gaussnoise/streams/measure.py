@@ -1,4 +1,4 @@
-"""Noisy measurements of exact counts of all ticks so far, and estimates of the last tick's counts.
+"""Noisy measurements of the counts of all ticks so far, and estimates of the last tick's counts.
 
 A measurement at tick t is ``Σ_i C_ti q_i`` plus noise: C is the time strategy, and q_i are the
 residual answers on the rows of tick i.
@@ -43,14 +43,14 @@ def counted(
     on_outside: OnOutside,
     turn: AbstractAdmission | None = None,
 ) -> dict[Subset, Counts]:
-    """Return exact counts of every planned marginal for one tick's rows.
+    """Return {marginal: exact counts} of one tick's rows, for every planned marginal.
 
     If the plan has a ``person`` column, at most the planned number of each person's rows is counted
     in the tick. They are chosen by hashes under a random key, which is new at each tick and not
     kept. For fixed keys, the rows of a person that a tick counts depend only on this person's rows
-    in it. So the guarantee for all ticks holds for every choice of keys, hence for random keys that
-    do not depend on data. ``turn``, if given, first leaves out the rows of persons whom it does not
-    admit.
+    in the tick. So the guarantee for all ticks holds for every choice of keys, and thus for random
+    keys that do not depend on data. ``turn``, if given, first leaves out the rows of persons whom
+    it does not admit.
 
     If the ticks have a column of corrections, rows with -1 are subtracted: counts may be negative.
     Such a row changes all measured integers by as much as a row with +1, with the opposite sign.
@@ -84,7 +84,7 @@ def counted(
 
 
 def check_period(over: Ticks, tick: int, rows: Counts) -> None:
-    """Raise DataError if the table has rows of ticks (releases) that may not be counted now.
+    """Raise DataError if a table has rows of ticks that may not be counted now.
 
     ``rows[t - 1]`` is the number of rows whose column names tick t.
     """
@@ -101,10 +101,9 @@ def check_period(over: Ticks, tick: int, rows: Counts) -> None:
 
 
 def check_ticks(plan: Plan, over: Ticks, tick: int, table: object) -> None:
-    """Raise DataError if the table has rows of other ticks (releases), in their column of tick
-    numbers.
+    """Raise DataError if a table's column of tick numbers shows rows of a wrong tick.
 
-    Rows that the schema leaves out are not looked for. Without such a column, nothing is checked.
+    Rows that the schema leaves out are not checked. Without such a column, no row is checked.
     """
     used = plan.asked.used
     attributes = [*(plan.schema.attributes[i] for i in used), *over.columns]
@@ -116,10 +115,10 @@ def check_ticks(plan: Plan, over: Ticks, tick: int, table: object) -> None:
 
 
 def parts_of(plan: StreamPlan) -> dict[Subset, Subset]:
-    """Return {T: S} for all attribute sets T whose residual is measured.
+    """Return {T: S}, where the residual of table T is computed from the counts of marginal S.
 
-    A residual is the part of table T that no smaller table determines. It is computed from the
-    counts of S, the first planned marginal that contains T.
+    A residual is the part of table T that no smaller table determines. S is the first planned
+    marginal that contains T.
     """
     parts: dict[Subset, Subset] = {}
     for S in plan.tables.subsets:
@@ -131,11 +130,10 @@ def parts_of(plan: StreamPlan) -> dict[Subset, Subset]:
 def measured(
     plan: StreamPlan, ticks: Sequence[Tables], noise: NoiseStream
 ) -> dict[Subset, list[int]]:
-    """Return {T: noisy integers} for every attribute set T whose residual is measured, at the last
-    tick.
+    """Return {attribute set: noisy integers of its residual}, measured at the last tick.
 
     A residual is the part of table T that no smaller table determines. ``ticks`` has the exact
-    counts of all ticks (releases) so far; ``noise`` gives fresh noise.
+    counts of all ticks so far; ``noise`` gives fresh noise.
     """
     rows = max(int(np.abs(counts).sum()) for tables in ticks for counts in tables.values())
     noisy: dict[Subset, list[int]] = {}
@@ -149,8 +147,8 @@ def measured(
 def weighted_counts(plan: StreamPlan, ticks: Collection[Counts], rows: int) -> Integers:
     """Return ``Σ_i C_ti · counts_i`` over the ticks i so far, in exact integers.
 
-    C is the time strategy, the lower triangular matrix of weights, and t is the last tick
-    (release). ``rows`` is an upper bound on the sum of the absolute values of one tick's counts.
+    C is the time strategy, the lower triangular matrix of weights, and t is the last tick. ``rows``
+    is an upper bound on the sum of the absolute values of one tick's counts.
     """
     row: list[int] = plan.strategy.matrix[len(ticks) - 1, : len(ticks)].tolist()
     exact = exact_type(sum(map(abs, row)) * max(rows, 1))
@@ -161,10 +159,10 @@ def weighted_counts(plan: StreamPlan, ticks: Collection[Counts], rows: int) -> I
 
 
 def estimated(plan: StreamPlan, ticks: Sequence[Noisy], rows: int) -> dict[Subset, Array]:
-    """Return {S: unbiased estimate of table S, counting the rows of the last tick alone}.
+    """Return {S: unbiased estimate of table S for the rows of the last tick alone}.
 
-    ``ticks`` has the noisy measurements of all ticks (releases) so far. ``rows`` is the number of
-    the last tick's rows; it is used only where that number is public.
+    ``ticks`` has the noisy measurements of all ticks so far. ``rows`` is the number of the last
+    tick's rows; it is used only where that number is public.
     """
     inverse = plan.strategy.row_of_inverse(len(ticks) - 1)
     residuals = {
@@ -180,11 +178,11 @@ def own_residual(
     inverse: tuple[list[int], int],
     ticks: Sequence[Sequence[int] | Integers],
 ) -> Array:
-    """Return the estimated residual of table T for the rows of the last tick (release) alone.
+    """Return the estimated residual of table T for the rows of the last tick alone.
 
     A residual is the part of table T that no smaller table determines. ``ticks`` has its noisy
-    measurements at all ticks so far. ``inverse`` is the last tick's row of C⁻¹ (C is the time
-    strategy): integers, and the unit that divides them.
+    measurements at all ticks so far. ``inverse`` is the last tick's row of C⁻¹, where C is the time
+    strategy: integers, and their common denominator.
     """
     weights, unit = inverse
     count = query.rows(T)
@@ -203,7 +201,7 @@ def own_residual(
 def own_table(
     query: ResidualQuery, S: Subset, residuals: Mapping[Subset, Array], rows: int
 ) -> Array:
-    """Return table S for the rows of the last tick (release) alone: the sum of its residuals.
+    """Return table S for the rows of the last tick alone: the sum of its residuals.
 
     A residual is the part of a table that no smaller table determines. ``rows`` is the number of
     these rows; it is used only where that number is public.

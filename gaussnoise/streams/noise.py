@@ -35,18 +35,17 @@ def noise(
     error: Literal["mean", "max"] = "mean",
     participation: AbstractPatterns | None = None,
 ) -> NoiseGenerator:
-    """Return a generator of correlated noise that keeps few arrays, called states, between ticks
-    (time steps).
+    """Return a generator of correlated noise that keeps few arrays, called states, between ticks.
 
-    Its ``factor`` is a proven bound on its error relative to the best possible noise. If people may
-    take part more than once, all coefficients are chosen for that, tick by tick, and the
+    Its ``factor`` is a proven upper bound on its error divided by that of the best possible noise.
+    If people may take part more than once, coefficients are chosen for their participation, and the
     sensitivity is computed as in :func:`certify`.
 
     Args:
         workload: a workload over time with a banded inverse, such as :func:`prefix_sums` or
             :func:`momentum`.
         states: the largest number of arrays, of the shape of one contribution, to keep between
-            ticks, at least 1; never more are used than there are ticks.
+            ticks, at least 1; no more than the number of ticks are used.
         error: the error to minimise: the root mean square of the answers' standard deviations,
             or the largest of them.
         participation: the ticks in which one person may take part: :class:`Epochs`,
@@ -57,7 +56,7 @@ def noise(
         ParameterError: the workload is not one over time, or its inverse is diagonal; states is not
             an integer of at least 1; error is neither word; participation is no pattern, or has too
             many ticks.
-        InvalidDomainError: the patterns have another number of ticks than the workload.
+        InvalidDomainError: participation and workload have different numbers of ticks.
 
     Source: found for this package. The closest published method is buffered Toeplitz matrices (BLT;
     Dvijotham et al. 2024). Errors in per cent above the optimum, for running totals: for 256 ticks,

@@ -28,7 +28,7 @@ Counts = NDArray[np.int64]
 @final
 @dataclass(frozen=True, eq=False)
 class Commit(AbstractCommit):
-    """The exact counts and noisy measurements of one tick (release), as they are on disk.
+    """The exact counts and noisy measurements of one tick, as they are on disk.
 
     Attributes:
         counts: exact counts of every planned marginal.
@@ -43,7 +43,7 @@ class Commit(AbstractCommit):
 
     @property
     def measurements_sha256(self) -> str:
-        """The sha256 of all noisy measurements of the tick (release), as a JSON list."""
+        """The sha256 of all noisy measurements of the tick, as a JSON list."""
         values = [list(values) for values in self.noisy.values()]
         return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
@@ -51,8 +51,7 @@ class Commit(AbstractCommit):
 @final
 @dataclass(frozen=True, eq=False)
 class OneMachine(AbstractMaker[Commit]):
-    """The object that counts rows, adds noise and writes the tables of ticks (releases), on this
-    machine alone.
+    """The object that counts rows, adds noise and writes tables on this machine alone.
 
     Attributes:
         plan: the plan of the stream.
@@ -70,13 +69,11 @@ class OneMachine(AbstractMaker[Commit]):
 
     @property
     def most_bytes(self) -> int:
-        """An upper bound on the size in bytes of the file that holds the counts and measurements of
-        a tick (release).
-        """
+        """An upper bound on the bytes of the file of a tick's counts and measurements."""
         return 2**20 + 32 * self.plan.tables.dim + 256 * self.plan.query.count
 
     def read(self, content: Any, sha256: str) -> Commit:
-        """Return the counts and measurements of a tick (release) from ``content``, the parsed file.
+        """Return the counts and measurements of a tick from ``content``, the parsed file.
 
         Raise ValueError unless every table has all cells, and all tables count the same number of
         rows.
@@ -98,7 +95,7 @@ class OneMachine(AbstractMaker[Commit]):
         return Commit(rows, sha256, content.get("registry"), counts, noisy)
 
     def drawn(self, tick: int, commits: list[Commit]) -> Commit:
-        """Count the rows of a tick (release), draw noise, and return counts and measurements.
+        """Count the rows of a tick, draw noise, and return counts and measurements.
 
         They are on disk before this method returns. ``commits`` are those of all earlier ticks.
         """
@@ -121,9 +118,7 @@ class OneMachine(AbstractMaker[Commit]):
         return Commit(rows, sha256, registry.get("registry"), counts, noisy)
 
     def write(self, folder: Path, commits: list[Commit]) -> None:
-        """Write the tables, texts and record of the last committed tick (release) into
-        ``folder``.
-        """
+        """Write the tables, texts and record of the last committed tick into ``folder``."""
         plan, tick = self.plan, len(commits)
         folder.mkdir(exist_ok=True)
         own = estimated(plan, [commit.noisy for commit in commits], commits[-1].rows)
@@ -152,6 +147,4 @@ class OneMachine(AbstractMaker[Commit]):
         write_record(tick_record(plan, key, tick, measurements, written, folder, rule), folder)
 
     def tidy(self, commits: list[Commit]) -> None:
-        """Do nothing: a tick (release) is committed as one file, so no partial work is left to
-        delete.
-        """
+        """Do nothing: a tick is committed as one file, so no partial work exists."""

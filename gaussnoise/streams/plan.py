@@ -56,10 +56,10 @@ class StreamPlan(AbstractPlan):
     """A plan of tables that are released tick by tick: a public document, computed without data.
 
     Let q_1, …, q_t be the integers that a release of tables measures, for the rows of each tick so
-    far. At tick t, ``Σ_{i<=t} C_ti q_i`` is measured with fresh discrete Gaussian noise. The
-    squared change of all measurements by one person's reports is at most ``Δ² max_π Σ_{i,j∈π}
-    |(CᵀC)_ij|``: π is a set of ticks in which one person may report, and Δ² bounds the squared
-    change of q_i by one person's rows in one tick. See :func:`.reports.largest_change`.
+    far. At tick t, ``Σ_{i<=t} C_ti q_i`` is measured with fresh discrete Gaussian noise, where C is
+    the ``strategy``. The squared change of all measurements by one person's reports is at most ``Δ²
+    max_π Σ_{i,j∈π} |(CᵀC)_ij|``: π is a set of ticks in which one person may report, and Δ² bounds
+    the squared change of q_i by one person's rows in one tick. See :func:`.reports.largest_change`.
 
     Formal guarantees:
         * All ticks together are ρ-zCDP, even if the rows of a tick, and who reports in it, depend
@@ -76,16 +76,16 @@ class StreamPlan(AbstractPlan):
         * Other guarantees, such as (ε, δ), hold by the same argument as for successive releases
           under a :class:`Ledger`: the Gaussian noise of all ticks corresponds to a path of one
           Brownian motion, and the distances of discrete from continuous noise add up.
-        * The publication of a tick is never changed afterwards: the estimates of tick t's counts
-          are row t of C⁻¹ times the measurements so far. These estimates are unbiased, totals are
-          their sums, and tables agree on shared margins.
+        * The publication of a tick is never changed afterwards. The estimates of tick t's counts
+          are row t of C⁻¹, multiplied by the measurements so far. These estimates are unbiased,
+          totals are their sums, and tables agree on shared margins.
 
     Attributes:
         asked: the request for each tick's tables, with the budget of the whole stream.
-        one_tick: the plan of one tick's tables, as if released alone with the whole budget.
-        over: the ticks, and the participation in them.
+        one_tick: the plan of one tick's tables, as if the whole budget were for this tick.
+        over: the ticks, and the rules for the participation of persons in them.
         strategy: the matrix C that combines the ticks in measurements.
-        multipliers: the integer factors of residuals, by type; None for those of ``one_tick``.
+        multipliers: {type of residual: its integer factor}; None if they are those of ``one_tick``.
 
     >>> schema = gn.Schema(
     ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
@@ -114,27 +114,22 @@ class StreamPlan(AbstractPlan):
 
     @property
     def rho(self) -> float:
-        """The ρ (zero-concentrated differential privacy) that all ticks (releases) together may
-        cost.
-        """
+        """The ρ of zero-concentrated differential privacy that all ticks together may cost."""
         return self.one_tick.rho
 
     @property
     def integers(self) -> int:
-        """The number of noisy integers that all ticks (releases) together draw."""
+        """The number of noisy integers that all ticks together draw."""
         return self.over.n * self.one_tick.query.count
 
     @property
     def needs_executors(self) -> bool:
-        """Whether the stream is too large for one machine, and so needs ``start(…,
-        executors=True)``.
-        """
+        """Whether the stream is too large for one machine and needs ``executors=True``."""
         return max(self.integers, self.tables.dim) > MOST_HERE
 
     @property
     def core_hours(self) -> dict[tuple[str, ...], float]:
-        """The approximate hours of one executor core for each table, in all ticks (releases)
-        together.
+        """The approximate hours of one executor core for each table, in all ticks together.
 
         The keys are names of attributes; counting is not included. Every tick reads the counts and
         measurements of all earlier ticks.
@@ -148,9 +143,7 @@ class StreamPlan(AbstractPlan):
 
     @property
     def privacy_unit(self) -> str:
-        """The unit that the budget protects, as text, for example a person's rows in at most k
-        ticks (releases).
-        """
+        """Text on the unit of privacy, for example the rows of one person in at most k ticks."""
         k, b, rows = self.over.most_reports, self.over.apart, self.rows_per_person
         if self.person is not None:
             one = f"{self.one_tick.privacy_unit} in each of at most {k} ticks"
@@ -164,9 +157,7 @@ class StreamPlan(AbstractPlan):
 
     @cached_property
     def query(self) -> ResidualQuery:
-        """The integer query that is measured on the tables of each tick (release), with the noise
-        scale of the stream.
-        """
+        """The integer query that is measured on each tick's tables, with its noise scale."""
         one = self.one_tick.query
         if self.multipliers is not None:
             one = one.with_multipliers(self.multipliers, self.neighbors)
@@ -180,9 +171,7 @@ class StreamPlan(AbstractPlan):
 
     @cached_property
     def rho_charged(self) -> float:
-        """The ρ that all ticks (releases) together cost for one person, as OpenDP's privacy map
-        computes it.
-        """
+        """The ρ that all ticks cost for one person, as OpenDP's privacy map computes it."""
         query = drawn_query(self.query)
         if query.scale < TABLE_STEPS:
             raise GaussNoiseError(
@@ -196,11 +185,11 @@ class StreamPlan(AbstractPlan):
         return charged
 
     def spent(self, ticks: int) -> float:
-        """Return the ρ that one person's rows cost in any ``ticks`` successive ticks (releases).
+        """Return the ρ that one person's rows cost in any ``ticks`` successive ticks.
 
         For example, 12 monthly, 52 weekly or 365 daily ticks give the cost of a person's rows of
-        one year. If participation is enforced, the result is the ρ of all rows: without the rows of
-        that year, the registry might let later rows count that are left out now.
+        one year. If participation is enforced, the result is the ρ of all rows of a person: without
+        the rows of that year, the registry might admit later rows that are now left out.
 
         Args:
             ticks: the number of ticks, at least 1; more than n mean all of them.
@@ -230,16 +219,13 @@ class StreamPlan(AbstractPlan):
 
     @cached_property
     def facts(self) -> Facts:
-        """The facts about the stream (guarantee, noise, error) from which its texts and tables are
-        written.
-        """
+        """The facts about the stream, such as guarantee, noise and error, that its texts state."""
         from .text import facts_of_stream
 
         return facts_of_stream(self)
 
     def covariance(self, weights: "ArrayLike") -> TableCovariance:
-        """Return the noise covariance of a weighted sum of ticks (releases), over the cells of all
-        tables.
+        """Return the noise covariance of a weighted sum of ticks, over the cells of all tables.
 
         Args:
             weights: the weights of ticks 1, 2, …: at most n numbers.
@@ -255,13 +241,12 @@ class StreamPlan(AbstractPlan):
 
     @cached_property
     def _counts(self) -> Marginals:
-        """The planned marginals with all their cells, even if other queries of them are planned."""
+        """The planned marginals with all their cells, even if the planned queries are no cells."""
         return Marginals(self.schema.sizes, self.tables.subsets)
 
     @cached_property
     def time_covariance(self) -> Array:
-        """The covariance of one cell's estimates between all pairs of ticks (releases), shape (n,
-        n).
+        """The covariance of one cell's estimates between all pairs of ticks, shape (n, n).
 
         It is in units of the cell's variance at tick 1. The covariance of any two cells at two
         ticks s and t is their covariance at tick 1 times entry (s, t).
@@ -270,11 +255,11 @@ class StreamPlan(AbstractPlan):
         return (inverse @ inverse.T) / float(np.square(inverse[0]).sum())
 
     def standard_deviation(self, *names: str, ticks: tuple[int, int]) -> float:
-        """Return the standard deviation of a cell that counts the rows of the ticks (releases) from
-        first to last.
+        """Return the standard deviation of a cell that counts the rows of the given ticks.
 
-        The cell is one of the table of these attributes. If other queries than cells are planned,
-        the deviations of cells differ, and this is their root mean square.
+        ``names`` are the attributes of the table, and ``ticks`` are the first and the last tick. If
+        other queries than cells are planned, the deviations of cells differ, and the result is
+        their root mean square.
 
         Raises:
             ParameterError: no planned marginal contains the attributes, or there are no such ticks.
@@ -286,13 +271,13 @@ class StreamPlan(AbstractPlan):
     def half_width(self, *names: str, ticks: tuple[int, int], level: float = 0.95) -> float:
         """Return half the length of the confidence intervals for the cells of one table.
 
-        ``names`` are the attributes of the table, which counts the rows of the ticks from first to
-        last.
+        ``names`` are the attributes of the table, and ``ticks`` are the first and the last tick
+        whose rows it counts.
         """
         return quantile(level) * self.standard_deviation(*names, ticks=ticks)
 
     def window(self, first: int, last: int) -> Array:
-        """Return the weights of a sum over ticks (releases): 1 from first to last, 0 before.
+        """Return the weights of a sum over ticks: 1 from first to last, 0 before.
 
         Raises:
             ParameterError: there are no such ticks.
@@ -305,9 +290,7 @@ class StreamPlan(AbstractPlan):
         return (np.arange(1, last + 1) >= first).astype(np.float64)
 
     def weights(self, given: "ArrayLike") -> Array:
-        """Return the user's weights of ticks (releases) as an array; raise ParameterError if they
-        are not valid.
-        """
+        """Return the user's weights of ticks as an array, or raise ParameterError."""
         try:
             weights = np.array(given, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
@@ -326,19 +309,17 @@ class StreamPlan(AbstractPlan):
 
     @property
     def error(self) -> float:
-        """The p-norm of the standard deviations of all (weighted) cells of all answers over
-        time.
-        """
+        """The p-norm of the standard deviations of all weighted cells of all answers over time."""
         return self.one_tick.error * self.strategy.error
 
     @property
     def gap(self) -> float:
         """The relative gap: an upper bound on ``error / least possible error − 1``.
 
-        It combines the gaps of the tables and of the time strategy. In every p-norm, the optimum of
-        a Kronecker product of workloads is the product of the optima: the product of two
-        covariances covers the products of their points, and the product of two dual measures proves
-        the product of the lower bounds.
+        It combines the gaps of the tables and of the time strategy. In every p-norm, the least
+        error for a Kronecker product of workloads is the product of their least errors: the product
+        of two covariances covers the products of their points, and the product of two dual measures
+        proves the product of the lower bounds.
         """
         return (1 + self.one_tick.noise.gap) * (1 + self.strategy.gap) - 1
 
@@ -354,8 +335,8 @@ class StreamPlan(AbstractPlan):
     ) -> "Stream":
         """Begin the stream in a new folder, and charge its whole budget to the ledger, if given.
 
-        If the program is killed after the charge and before the stream is recorded, that charge
-        stays spent, as for any release.
+        If the program is killed after the charge and before the stream is recorded, the charge
+        remains, as for any release.
 
         ``path/ticks`` and ``path/stream.json`` are public. ``path/private`` holds the exact counts
         of every tick, which later ticks need: keep it as confidential as the rows.
@@ -365,7 +346,7 @@ class StreamPlan(AbstractPlan):
                 started there.
             ledger: a :class:`Ledger` or its path.
             id: the name of this stream in the ledger; each tick becomes a further entry there, at
-                no cost. It is in ``stream.json``, which is public.
+                no cost. This name is in ``stream.json``, which is public.
             format: the format of table files, as for :meth:`Plan.release`.
             on_outside: as for :meth:`Plan.release`, at every tick.
             executors: whether Spark's executors count, draw, decode and write the ticks.
@@ -397,15 +378,15 @@ class StreamPlan(AbstractPlan):
         )
 
     def check(self, table: object, number: int | None = None) -> "CheckResult":
-        """Return how many rows of a tick (release) would be left out: see :meth:`Plan.check`. NOT
-        private.
+        """Return how many rows of a tick would be left out: see :meth:`Plan.check`. NOT private.
 
         The rule ``on_outside`` does not apply to rows of other ticks: :class:`Ticks` says whether
         they are refused or carried.
 
         Args:
             table: the rows of one tick, as for :meth:`Stream.tick`.
-            number: the number of the tick; without it, rows of other ticks are not looked for.
+            number: the number of the tick; without it, the table is not searched for rows of other
+                ticks.
 
         Returns:
             A :class:`~gaussnoise.results.CheckResult`.
@@ -433,8 +414,7 @@ class StreamPlan(AbstractPlan):
         *,
         on_outside: OnOutside = "refuse",
     ) -> "StreamTables":
-        """Return the first ticks (releases) with floating-point noise from ``rng``: for studies,
-        NOT private.
+        """Return the first ticks with floating-point noise from ``rng``: for studies, NOT private.
 
         Args:
             tables: the rows of ticks 1, 2, …
@@ -456,9 +436,7 @@ class StreamPlan(AbstractPlan):
         return simulated(self, tables, draw, on_outside=on_outside)
 
     def dp_event(self) -> "DpEvent":
-        """Return the cost of the whole stream as an event that the package dp-accounting can
-        compose.
-        """
+        """Return the cost of the whole stream as an event for the accountants of dp-accounting."""
         return dp_event(self.rho_charged)
 
     def __str__(self) -> str:
@@ -470,7 +448,7 @@ class StreamPlan(AbstractPlan):
 def drawn_query(query: ResidualQuery) -> IntegerQuery:
     """Return the integer query to which noise is added.
 
-    Raise ParameterError if there is none, because no row can change the planned tables.
+    Raise ParameterError if no row can change the planned tables, since there is no such query then.
     """
     if query.query is None:
         raise ParameterError(
@@ -486,11 +464,10 @@ def continual(
     strategy: TimeStrategy | None = None,
     multipliers: Mapping[Type, int] | None = None,
 ) -> StreamPlan:
-    """Return the plan of a stream that publishes these tables at every tick (release).
+    """Return the plan of a stream that publishes these tables at every tick.
 
-    Without ``strategy``, the best known time strategy is chosen.
-
-    A stream that is read from disk gives the strategy and multipliers with which it was begun.
+    Without ``strategy``, the best known time strategy is chosen. For a stream on disk, ``strategy``
+    and ``multipliers`` are those with which it was begun.
 
     Raises:
         ParameterError: ``over`` is not ticks, or the budget cannot be drawn.
@@ -537,7 +514,7 @@ def continual(
 
 
 def _coarsened(tables: Plan, over: Ticks) -> tuple[ResidualQuery, Mapping[Type, int]]:
-    """Return the query of one tick's tables on a coarser lattice, and its integer multipliers."""
+    """Return one tick's query with smaller integer multipliers, and {type: multiplier}."""
     # the integers of the time strategy multiply its integers, and all noise must fit into 64 bits
     query = tables.query
     drawn_query(query)
@@ -556,7 +533,8 @@ def _coarsened(tables: Plan, over: Ticks) -> tuple[ResidualQuery, Mapping[Type, 
 
 
 def _bits(query: ResidualQuery, over: Ticks) -> int:
-    """Return how many bits the norms of C's columns may have, so that noise fits into 64 bits."""
+    """Return the largest number of bits for the norm of a column of the time strategy."""
+    # the scale of the noise is proportional to this norm, and noise must fit into 64 bits
     return min(
         BITS, math.floor(_MOST_SCALE_BITS - math.log2(drawn_query(query).scale * over.most_reports))
     )

@@ -1,4 +1,4 @@
-"""Published tables of a tick, read after checking its folder against the stream's plan."""
+"""Published tables of a tick, read after a check that the tick's folder agrees with the plan."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 def stored(
     state: State, plan: StreamPlan, on_outside: OnOutside, what: str, tick: int
 ) -> StoredTables:
-    """Return the published tables of one tick (release).
+    """Return the published tables of one tick.
 
     ``what`` is "period" for the tables of the tick's own rows, "cumulative" for those of all rows
     so far.
@@ -63,7 +63,7 @@ def _disagreement(
     written: Mapping[str, StoredTables],
     record: Mapping[str, Any],
 ) -> str | None:
-    """Return how a tick's record or texts differ from the plan's, as text; None if they agree."""
+    """Return a description of how a tick's record or texts differ from the plan, or None."""
     folder, measured = state.tick_folder(tick), record["measurements_sha256"]
     if not _SHA256.fullmatch(measured):
         raise ValueError

@@ -1,7 +1,7 @@
-"""The registry of a stream: for each person, the number of ticks that counted rows, and the last.
+"""The registry of a stream: for each person, how many ticks counted rows, and the last of them.
 
 It is PRIVATE, as confidential as the rows, although it holds keyed hashes instead of names: the key
-is in the same file, so a reader of the file can look a person up.
+is in the same file, so a reader of the file can find a person.
 
 Formal guarantees:
     * A person's rows of a tick are counted only if earlier rows were counted in fewer than
@@ -12,11 +12,11 @@ Formal guarantees:
       rows.
     * The registry is part of the tick's commit: its file is on disk before the tick is committed,
       the commit holds the file's sha256, and the next tick accepts no other file. So an older copy
-      is refused. An interrupted tick either was committed, and is not counted again, or was not,
-      and its file is written anew.
+      is refused. If an interrupted tick was committed, it is not counted again; if not, its file is
+      written again.
 
-The file of each tick replaces the one before. It has a record of 20 bytes for each person, sorted
-by hash. Drawing a tick reads the old file and writes the new one in blocks.
+The file of each tick replaces the one before. It has a record of 20 bytes for each person, and
+records are sorted by hash. Drawing a tick reads the old file and writes the new one in blocks.
 """
 
 import hashlib
@@ -47,8 +47,7 @@ Records = NDArray[np.void]
 @final
 @dataclass(frozen=True, eq=False)
 class Registry:
-    """The persons who were counted so far: for each, the number of ticks (releases) and the last
-    tick.
+    """The persons whom ticks have counted, with the number and the last of each person's ticks.
 
     Attributes:
         key: the key of the hashes.
@@ -66,8 +65,7 @@ class Registry:
         return cls(secrets.token_bytes(KEY_BYTES), None, np.zeros(0, dtype=_RECORD))
 
     def blocks(self) -> Iterator[Records]:
-        """Yield the records of all persons, in the order of their hashes, in blocks of bounded
-        size.
+        """Yield the records of all persons, sorted by hash, in blocks of bounded size.
 
         There is at least one block, which may be empty.
         """
@@ -75,11 +73,10 @@ class Registry:
             yield np.array(self.records[start : start + _AT_ONCE])
 
     def beside(self, digests: Digests) -> Iterator[tuple[Records, Digests]]:
-        """Yield (block of records, the part of ``digests`` in the block's range of hashes), for all
-        blocks.
+        """Yield (block of records, the ``digests`` in the block's range of hashes), for all blocks.
 
         ``digests`` are sorted hashes of persons. A record is about one person: a hash, the number
-        of ticks (releases) that counted rows, and the last of these ticks.
+        of ticks that counted rows, and the last of these ticks.
         """
         begin = 0
         for start, block in enumerate(self.blocks(), 1):
@@ -92,7 +89,7 @@ class Registry:
 @final
 @dataclass(eq=False)
 class Turn(AbstractAdmission):
-    """The rule that decides which persons one tick (release) counts; it remembers whom it admitted.
+    """The rule that decides which persons one tick counts; it remembers whom it admitted.
 
     Attributes:
         registry: the registry after the tick before.
@@ -114,7 +111,7 @@ class Turn(AbstractAdmission):
         return self.registry.key
 
     def check_kind(self, kind: str) -> None:
-        """Raise DataError if persons' ids have another type than at earlier ticks (releases).
+        """Raise DataError if persons' ids have another type than at earlier ticks.
 
         The hashes of ids of another type differ, so the registry would recognise no person.
         """
@@ -127,10 +124,9 @@ class Turn(AbstractAdmission):
         self.kind = kind
 
     def admitted(self, digests: Digests) -> NDArray[np.bool_]:
-        """Return, for each person, given by a hash, whether this tick (release) may count the
-        person's rows.
+        """Return a mask of the persons, given by their hashes, whose rows this tick may count.
 
-        Remember those whom it may count.
+        These persons are added to ``counted``.
         """
         order = np.argsort(digests, kind="stable")
         ordered, found = digests[order], np.empty(len(digests), dtype=bool)
@@ -149,7 +145,7 @@ class Turn(AbstractAdmission):
         return allowed
 
     def blocks(self) -> Iterator[Records]:
-        """Yield the records of the registry of persons after this tick (release), in blocks.
+        """Yield the records of the registry of persons after this tick, in blocks.
 
         They are in the order of their hashes.
         """
@@ -162,9 +158,7 @@ class Turn(AbstractAdmission):
             yield np.insert(block, places[~known], new)
 
     def after(self) -> Registry:
-        """Return the registry of persons after this tick (release); its records are in memory, not
-        in a file.
-        """
+        """Return the registry of persons after this tick, with all records in memory."""
         return Registry(self.key, self.kind, np.concatenate([*self.blocks()]))
 
 
@@ -178,7 +172,7 @@ def _distinct(parts: Sequence[Digests]) -> Digests:
 
 
 def _places(block: Records, digests: Digests) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Return whether each hash is in the block, and its index there, or where to insert it."""
+    """Return a mask of the hashes that ``block`` has, and each hash's position in its order."""
     own = np.ascontiguousarray(block["digest"])
     places = np.searchsorted(own, digests)
     known = np.zeros(len(digests), dtype=bool)
@@ -193,7 +187,7 @@ def _places(block: Records, digests: Digests) -> tuple[NDArray[np.bool_], NDArra
 def begun(private: Path) -> None:
     """Write the file of an empty registry of persons for a new stream.
 
-    If a start of the stream was interrupted, replace the file that it left.
+    A file from an interrupted start of the stream is replaced.
     """
     forgotten(private)
     registry = Registry.new()
@@ -201,7 +195,7 @@ def begun(private: Path) -> None:
 
 
 def turn_of(private: Path, over: Ticks, before: Sequence[str | None]) -> Turn | None:
-    """Return the rule that decides which persons the next tick (release) counts.
+    """Return the rule that decides which persons the next tick counts.
 
     None if the stream does not enforce limits on participation.
 
@@ -211,7 +205,7 @@ def turn_of(private: Path, over: Ticks, before: Sequence[str | None]) -> Turn | 
         before: the sha256 of the registry's file after each tick so far.
 
     Raises:
-        StreamError: the file is missing, or is not the one that the last tick was committed with.
+        StreamError: the file is missing, or is not the one that the last tick committed.
     """
     if not over.enforced:
         return None
@@ -241,7 +235,7 @@ def turn_of(private: Path, over: Ticks, before: Sequence[str | None]) -> Turn | 
 
 
 def written(private: Path, turn: Turn | None) -> dict[str, str]:
-    """Write the file of the registry of persons after a tick (release).
+    """Write the file of the registry of persons after a tick.
 
     Return {"registry": sha256 of the file}; without a registry (``turn`` is None), return {}.
     """
@@ -255,7 +249,7 @@ def written(private: Path, turn: Turn | None) -> dict[str, str]:
 def tidied(private: Path, over: Ticks, done: int) -> None:
     """Delete the files of the registry of persons, except the one after tick number ``done``.
 
-    After the last tick (release) of the stream, delete all.
+    After the last tick of the stream, delete all.
     """
     for file in _files(private):
         if done == over.n or file != _file(private, done):

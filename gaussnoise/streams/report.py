@@ -21,8 +21,8 @@ def report(
 ) -> None:
     """Write one HTML page for the readers of a stream, like :meth:`TableRelease.report`.
 
-    Its tables count all rows so far. The first twelve are also shown over time: the counts of each
-    tick with intervals, as numbers and, if a table has few cells, as a picture.
+    Its tables count all rows so far. The first twelve are also shown tick by tick: numbers with
+    intervals and, if a table has few cells, a picture.
 
     Args:
         tables: the tables of the stream.

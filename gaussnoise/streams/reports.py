@@ -20,14 +20,14 @@ _MOST_PAIRS = 2**22  # most pairs of ticks in all sets that are enumerated
 
 
 def largest_change(gram: Integers, reports: int, apart: int) -> int:
-    """Return an upper bound on ``Σ_{i,j∈π} |X_ij|``, X = ``gram``, over a person's sets π of ticks.
+    """Return an upper bound on ``Σ_{i,j∈π} |X_ij|`` for any set π of ticks of one person.
 
-    A set has at most ``reports`` ticks (time steps), any two of them at least ``apart`` apart. If
+    X is ``gram``. A set has at most ``reports`` ticks, any two of them at least ``apart`` apart. If
     X = CᵀC for the time strategy C, the squared change of all measurements by one person is at most
     this sum times Δ², where Δ bounds the change of one tick's answers.
 
-    The result is the exact maximum if X_ij = 0 for different ticks of one person, if a person has
-    at most two ticks, or if there are few sets.
+    The result is the exact maximum of the sum if X_ij = 0 for different ticks of one person, if a
+    person has at most two ticks, or if there are few sets.
 
     Args:
         gram: X, integers, shape (n, n).
@@ -58,7 +58,7 @@ def largest_change(gram: Integers, reports: int, apart: int) -> int:
 
 
 def _largest_sums(weights: Integers, k: int, apart: int) -> list[int]:
-    """Return each row's largest sum of at most k entries >= 0, at least ``apart`` columns apart."""
+    """Return each row's largest sum of at most k entries, at least ``apart`` columns apart."""
     rows, n = weights.shape
     before = np.zeros((n + 1, rows), dtype=weights.dtype)  # row j: the first j columns
     for _ in range(k):
@@ -75,7 +75,7 @@ def _sets(who: Apart) -> NDArray[np.intp]:
 
 
 def _largest_of_all(sizes: Integers, sets: NDArray[np.intp]) -> int:
-    """Return the largest sum of ``sizes[i, j]`` over i, j in one set, a row padded with n."""
+    """Return the largest sum of ``sizes[i, j]`` over i and j in one row of ``sets``."""
     padded = np.zeros((len(sizes) + 1,) * 2, dtype=sizes.dtype)
     padded[:-1, :-1] = sizes
     totals = sum(padded[i, j] for i in sets.T for j in sets.T)
@@ -87,11 +87,12 @@ def worst_reports(
 ) -> dict[tuple[float, ...], float]:
     """Return {vector: squared change of all measurements} for vectors of reports.
 
-    A report is a person's rows in one tick. A vector has 1, or −1 if ``signed``, at the ticks in
-    which a person reports, and 0 elsewhere.
+    A report is a person's rows in one tick. A vector has 1 (or also −1, if ``signed``) at the ticks
+    in which a person reports, and 0 elsewhere.
 
     The vectors are found by a greedy search: each starts from one tick, and repeatedly adds the
-    report that increases the change most. So they change measurements much, but perhaps not most.
+    report that increases the change most. So they change measurements much, but perhaps others
+    change them more.
     """
     n, worst = len(gram), {}
     positions, own = np.arange(n), np.diagonal(gram)

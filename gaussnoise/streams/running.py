@@ -1,4 +1,4 @@
-"""A stream on disk: started once, then run tick by tick; interruptions never draw a tick twice."""
+"""A stream on disk, which runs tick by tick, and continues after interruptions."""
 
 import json
 import os
@@ -73,8 +73,7 @@ _LEDGER = "ledger.json"  # a file of the private folder that holds the ledger's 
 @final
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """A stream in a folder: at every tick (release), new rows are counted, and tables are
-    published.
+    """A stream in a folder. At every tick, it counts new rows and publishes tables.
 
     ``path/stream.json`` and ``path/ticks`` are public. ``path/private`` is NOT: it holds the exact
     counts of every tick, which later ticks need; only its owner may read it. Keep it as
@@ -82,14 +81,14 @@ class Stream:
     with different noise, costs its budget twice.
 
     Formal guarantees:
-        * The noise of every published tick is drawn once. The publication is made from measurements
-          that are on disk before, so it is the same after any number of interruptions. If a draw is
-          interrupted before it is on disk, no person has seen it.
-        * No tick is left out, and none is run under the number of another. After an interruption,
+        * The noise of every published tick is drawn once. The publication is computed from
+          measurements that are already on disk, so it is the same after any number of
+          interruptions. No person has seen noise that was not yet on disk when the program stopped.
+        * No tick is left out, and no tick runs under the number of another. After an interruption,
           the same call can be repeated until it succeeds; it never counts rows twice.
         * Whether a tick is drawn, read again or refused depends on its number and the number of
-          published ticks, which are public, and on whether a file was counted before, which is
-          recognised by its path, size and time. It never depends on exact counts.
+          published ticks, which are public, and on whether a file was counted before (a file is
+          recognised by its path, size and time). It never depends on exact counts.
         * If the plan enforces participation, counting a tick's rows and updating the registry of
           persons happen together or not at all.
         * An older copy of ``private`` is refused, and so is one of ``ticks``. An older copy of both
@@ -131,7 +130,7 @@ class Stream:
     def open(
         cls, path: str | os.PathLike[str], ledger: Ledger | str | os.PathLike[str] | None = None
     ) -> "Stream":
-        """Return a stream that was started, to continue or to read it.
+        """Return the stream in a folder, to continue or to read it.
 
         Without its private folder it can only be read.
 
@@ -149,8 +148,7 @@ class Stream:
     def tick(
         self, table: object, *, number: int | None = None, same_file: bool = False
     ) -> TableRelease:
-        """Count the new rows of one tick (release), and publish the tables of the tick and of all
-        so far.
+        """Count the new rows of one tick; publish the tables of the tick, and of all ticks so far.
 
         Args:
             table: the new rows: a dataframe (anything narwhals reads) or the path of a CSV or
@@ -158,8 +156,8 @@ class Stream:
                 dataframe.
             number: the number of the tick; only the first tick can be run without it. An
                 interrupted call can be repeated: if the tick was drawn, its tables are only read.
-                Rows are not compared with earlier ones, so the same rows under a new number count
-                again.
+                Rows are not compared with earlier ones: the same rows under a new number are
+                counted again.
             same_file: whether to count a file again that an earlier tick counted.
 
         Returns:
@@ -237,7 +235,8 @@ class Stream:
     def forget(self) -> None:
         """Delete the registry of persons. After this, the stream can only be read.
 
-        After the last tick this happens by itself. Exact counts stay in the private folder.
+        After the last tick, the registry is deleted automatically. Exact counts stay in the private
+        folder.
 
         Raises:
             StreamError: the stream keeps no registry.
@@ -278,7 +277,7 @@ class Stream:
     def _publish(
         self, tick: int, commits: list[C], maker: AbstractMaker[C], ledger: Ledger | None
     ) -> None:
-        """Publish a tick's folder from measurements on disk, which are made first if missing."""
+        """Publish the folder of a tick; draw its measurements first if they are not on disk."""
         target = self.state.tick_folder(tick)
 
         def write(folder: Path) -> None:
@@ -301,7 +300,7 @@ class Stream:
             )
 
     def _charged_to(self) -> Ledger | None:
-        """Return the ledger of the stream, or None; LedgerError if it was not charged."""
+        """Return the stream's ledger, or None; raise LedgerError if the ledger was not charged."""
         # the entries of ticks get the note of that charge, unless the ledger object has its own
         if self.id is None:
             return None
@@ -325,7 +324,7 @@ class Stream:
         return self.ledger if self.ledger.note.lines else self.ledger.noted(**Note(*note).lines)
 
     def __len__(self) -> int:
-        """Return the number of published ticks (releases) of the stream."""
+        """Return the number of published ticks of the stream."""
         return self.state.published()
 
     @property
@@ -356,13 +355,11 @@ class Stream:
         return combined(self.plan, weights, found, what, backend, self.on_outside)
 
     def period(self, tick: int) -> TableRelease:
-        """Return the counts of the rows of one tick (release), after its files are checked."""
+        """Return the counts of the rows of one tick; its files are checked."""
         return self._from_folder(tick, "period", tick)
 
     def total(self, tick: int | None = None) -> TableRelease:
-        """Return the counts of all rows up to a tick (release), by default the last one, after its
-        files are checked.
-        """
+        """Return the counts of all rows up to a tick, by default the last one."""
         return self._total(len(self) if tick is None else tick, "pyarrow")
 
     def difference(self, later: int, earlier: int) -> TableRelease:
@@ -370,30 +367,25 @@ class Stream:
         return self.tables.difference(later, earlier)
 
     def combined(self, weights: "ArrayLike") -> TableRelease:
-        """Return ``Σ_t weights[t] · (counts of tick t)``, as :meth:`StreamTables.combined`
-        describes.
-        """
+        """Return ``Σ_t weights[t] · (counts of tick t)``: see :meth:`StreamTables.combined`."""
         return self.tables.combined(weights)
 
     def contrast(self, weights: "Mapping[int, Weights]") -> Contrast:
-        """Return a linear combination of cells of several ticks (releases), with its exact standard
-        deviation.
+        """Return a linear combination of cells of several ticks, with its exact standard deviation.
 
         See :meth:`StreamTables.contrast`.
         """
         return self.tables.contrast(weights)
 
     def contrasts(self, combinations: "Sequence[Mapping[int, Weights]]") -> Contrasts:
-        """Return several linear combinations of cells of several ticks (releases), with their exact
-        covariance.
+        """Return linear combinations of cells of several ticks, with their exact covariance.
 
         See :meth:`StreamTables.contrasts`.
         """
         return self.tables.contrasts(combinations)
 
     def series(self, asked: "Names | Callable[[TableRelease], AbstractEstimates]") -> SeriesTable:
-        """Return one table, or a function of tables, for each tick (release) so far, with the tick
-        as first axis.
+        """Return one table, or a function of tables, over time: the first axis is the tick.
 
         See :meth:`StreamTables.series`.
         """
@@ -483,10 +475,9 @@ def started(
 
 
 def checked(plan: StreamPlan, table: object, number: int | None) -> "CheckResult":
-    """Return how many rows of ``table`` a tick (release) would leave out; ``number`` is that of the
-    tick, if known.
+    """Return how many rows of ``table`` a tick would leave out.
 
-    See :meth:`StreamPlan.check`.
+    ``number`` is the number of the tick, or None. See :meth:`StreamPlan.check`.
     """
     from ..tables.release import publish
     from .measure import check_ticks
@@ -504,7 +495,7 @@ def simulated(
     *,
     on_outside: OnOutside,
 ) -> StreamTables:
-    """Return the tables of the first ticks (releases) with simulated noise: NOT private.
+    """Return the tables of the first ticks with simulated noise: NOT private.
 
     ``tables`` has the rows of every tick; ``draw(count)`` returns that many noise values.
     """
@@ -533,7 +524,7 @@ def simulated(
 
 
 def _opened(folder: Path, ledger: Ledger | None) -> Stream:
-    """Return the stream that a folder holds; ``ledger`` is needed only if its path has changed."""
+    """Return the stream in a folder; ``ledger`` is needed only if the ledger's path has changed."""
     try:
         record = read_json(folder / "stream.json", MOST_BYTES)
     except (OSError, ValueError) as error:
@@ -600,7 +591,7 @@ def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, On
 
 
 def check_size(function: str, plan: StreamPlan) -> None:
-    """Refuse plans that are too large for one machine.
+    """Raise an error for a plan that is too large for one machine.
 
     Raises:
         DomainTooLargeError: the plan needs executors.

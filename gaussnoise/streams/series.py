@@ -1,4 +1,4 @@
-"""Tables over time: a table whose first axis is the tick, with exact covariances between ticks."""
+"""Tables over time: their first axis is the tick, and covariances between ticks are exact."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -59,8 +59,7 @@ class _Source:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class SeriesTable(AbstractEstimates):
-    """The tables of all ticks (time steps) of a stream as one table, whose first attribute is the
-    tick.
+    """The tables of all ticks of a stream as one table with the tick as first attribute.
 
     All methods of tables also compare ticks, with the exact covariance of the noise: ``contrast``,
     ``difference("tick", 7, 3)``, ``ratio``, ``to_frame``, ``top``, ``plot``.
@@ -70,8 +69,7 @@ class SeriesTable(AbstractEstimates):
         * Estimates of counts, sums and answers are unbiased. Their standard deviations and the
           covariances between ticks and between cells are exact.
         * All intervals and tests are about the rows that were counted: they hold for the noise
-          alone, for any rows. They do not say how these rows would vary if a population
-          were sampled again.
+          alone, for any rows. They do not cover the variation between samples of a population.
 
     Attributes:
         attributes: "tick", then the names of the table's attributes.
@@ -120,9 +118,7 @@ class SeriesTable(AbstractEstimates):
 
     @property
     def counted(self) -> str:
-        """The rows or persons that each table of the series counts, as text, such as "rows of each
-        tick", or of each month.
-        """
+        """Text on the rows or persons that each table counts, like "rows of each tick"."""
         lengths, noun = {last - first + 1 for first, last in self.windows}, self.noun
         if lengths == {1}:
             return f"{noun} of each {self.word}"
@@ -138,17 +134,17 @@ class SeriesTable(AbstractEstimates):
 
     @property
     def which(self) -> str:
-        """The first and last tick (time step) of the series as text, such as "ticks 1 to 6"."""
+        """The first and last tick of the series as text, such as "ticks 1 to 6"."""
         return self._source.over.said(self.windows[0][1], self.windows[-1][1])
 
     @property
     def word(self) -> str:
-        """The word for a tick (time step): "tick", or its kind of period, like "month"."""
+        """The word for a tick: "tick", or its kind of period, like "month"."""
         return self._source.over.word
 
     @property
     def times(self) -> tuple[str, ...]:
-        """The time of each tick (time step), like "March 2026"; empty if the stream states none."""
+        """The time of each tick, like "March 2026"; empty if the stream states none."""
         over = self._source.over
         return tuple(over.time(last) for _, last in self.windows) if over.times else ()
 
@@ -201,8 +197,7 @@ class SeriesTable(AbstractEstimates):
         return _stacked([part.part(axis - 1, k) for part in self.parts], self.windows, source)
 
     def cumsum(self) -> "SeriesTable":
-        """Return the series in which the table at each tick (time step) counts all rows up to this
-        tick.
+        """Return the series of running totals: the table at a tick counts all rows up to this tick.
 
         Counts and sums add up; means and shares are those of all rows so far.
         """
@@ -210,7 +205,7 @@ class SeriesTable(AbstractEstimates):
         return self._with_windows([(start, last) for _, last in self.windows])
 
     def rolling(self, window: int) -> "SeriesTable":
-        """Return the series of all windows of ``window`` successive ticks (time steps).
+        """Return the series of all windows of ``window`` successive ticks.
 
         The table of a window counts the rows of all its ticks, and is labelled by its last tick.
 
@@ -225,7 +220,7 @@ class SeriesTable(AbstractEstimates):
         return self._with_windows([(last - window + 1, last) for last in ends[window - 1 :]])
 
     def between(self, first: int, last: int) -> "SeriesTable":
-        """Return the series of the ticks (time steps) from first to last.
+        """Return the series of the ticks from first to last.
 
         Raises:
             ParameterError: there are no such ticks.
@@ -240,8 +235,7 @@ class SeriesTable(AbstractEstimates):
         return _stacked(self.parts[own], self.windows[own], self._source)
 
     def covariance(self, **labels: Category) -> Array:
-        """Return the covariance of all numbers that have these labels, over ticks (time steps) and
-        cells.
+        """Return the covariance of all numbers that have these labels, over ticks and cells.
 
         ``series.covariance(sex="F")`` has the covariances of women's counts between all pairs of
         ticks; without labels, also those between cells. It is exact for counts, sums and answers,
@@ -269,7 +263,7 @@ class SeriesTable(AbstractEstimates):
         return self.at(places_of(np.flatnonzero(chosen), chosen.shape)).joint().covariance
 
     def trend(self) -> TrendTable:
-        """Return the slope per tick (time step) of every cell, and a test of no change.
+        """Return the slope per tick of every cell, and a test whether the cell is constant.
 
         A straight line is fitted to the numbers of single ticks by generalised least squares, with
         the exact covariance of the noise. The χ² test has the hypothesis that the true number is
@@ -286,8 +280,7 @@ class SeriesTable(AbstractEstimates):
         return trend_of(self, self._between_ticks() if self.is_linear else None)
 
     def step(self, at: int) -> ComparisonTable:
-        """Return the average per tick (time step) from tick ``at`` on, minus the average per tick
-        before.
+        """Return the average per tick from tick ``at`` on, minus the average of the ticks before.
 
         Means and shares are those of all rows from ``at`` on, and of all rows before. ``pvalue``
         tests that there is no difference. If you chose ``at`` from the series itself, intervals
@@ -320,15 +313,14 @@ class SeriesTable(AbstractEstimates):
         return compared("difference", (names[0], names[1]), after, before, covariance)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one table in tidy form: for every tick (time step), the numbers of that tick's
-        rows, and the numbers of all rows up to it.
+        """Write a tidy table with the numbers of each tick's rows, and of all rows up to the tick.
 
         The column ``span`` is "period" or "cumulative"; the others are those of :meth:`to_frame`.
-        Where the stream states the time of its first tick, a column ``time`` follows the tick; in
-        +sdmx.csv and .json, whose tables have no such column, times are the names of ticks.
+        If the stream states the time of its first tick, a column ``time`` follows the column of the
+        tick. In +sdmx.csv and .json, which have no column ``time``, times are the names of ticks.
 
         Args:
-            path: a new file, in the format that its name ends in: .csv, .parquet, .jsonl, .xlsx,
+            path: a new file; the end of its name gives the format: .csv, .parquet, .jsonl, .xlsx,
                 +sdmx.csv or .json.
 
         Raises:
@@ -382,7 +374,8 @@ class SeriesTable(AbstractEstimates):
     def plot(self, level: float = LEVEL, simultaneous: bool = False) -> "Figure":
         """Draw a line for every cell, with a band that shows its intervals.
 
-        More than five cells get a panel each; of more than 12, those with the largest means.
+        If there are more than five cells, each has its own panel; of more than 12 cells, those with
+        the largest means are shown.
 
         Args:
             level: the level of the intervals.
@@ -454,8 +447,7 @@ class SeriesTable(AbstractEstimates):
 def series_of(
     tables: "StreamTables", asked: Names | Callable[[TableRelease], AbstractEstimates]
 ) -> SeriesTable:
-    """Return the series of a table, or a function of tables, over the rows of single ticks (time
-    steps).
+    """Return the series of a table, or a function of tables, over the rows of single ticks.
 
     The arguments are those of :meth:`StreamTables.series`.
     """
@@ -481,7 +473,7 @@ def _table_of_window(
     asked: Callable[[TableRelease], AbstractEstimates] | None,
     window: Window,
 ) -> AbstractEstimates:
-    """Return the table of a window (first tick, last tick), linear in the stream's tables."""
+    """Return the asked table for a window, that is a pair (first tick, last tick)."""
     found: object = asked(tables.read(*window)) if asked is not None else None
     known = isinstance(found, ComparisonTable) or getattr(found, "forms", None) is not None
     if not isinstance(found, AbstractEstimates) or not known:
@@ -496,7 +488,7 @@ def _table_of_window(
 def _over_stream(
     table: AbstractEstimates, source: "StreamTables", ticks: tuple[int, ...]
 ) -> AbstractEstimates:
-    """Return a table of the rows in ``ticks`` with its cells as linear functions of ``source``."""
+    """Return a table of the rows in ``ticks`` whose cells are linear in the stream's tables."""
     own: dict[str, Any] = {}
     for one in fields(table):
         value = getattr(table, one.name)
@@ -526,7 +518,7 @@ def _stacked(
 
 
 def _per_tick(table: AbstractEstimates, ticks: int) -> AbstractEstimates:
-    """Return a table with counts, sums or answers divided by ``ticks``; others are unchanged."""
+    """Return a table of counts, sums or answers divided by ``ticks``, others unchanged."""
     if not table.is_linear:
         return table
     if isinstance(table, ComparisonTable):

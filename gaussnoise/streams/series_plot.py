@@ -26,9 +26,7 @@ _POINTS = 40  # most ticks that have a dot
 
 
 def plot_series(series: "SeriesTable", level: float, simultaneous: bool) -> "Figure":
-    """Return a figure with a line and a band of intervals for each cell of a series, over the ticks
-    (time steps).
-    """
+    """Return a figure of a series: for each cell, a line over the ticks and a band of intervals."""
     known = [last for _, last in series.windows]
     ticks = np.array(known)
     flat = [values.reshape(len(ticks), -1) for values in
@@ -86,7 +84,7 @@ def _draw(
 
 
 def _what(table: AbstractEstimates) -> str:
-    """Return the kind of a table's numbers: "share", the counted units, or "estimate"."""
+    """Return a word for a table's numbers: "share", "estimate", or the counted units."""
     if isinstance(table, ProportionTable):
         return "share"
     return counted_text(table) if hasattr(table, "nonnegative") else "estimate"

@@ -2,17 +2,17 @@
 
 Its exact counts are PRIVATE, as confidential as the rows themselves.
 
-Later ticks measure weighted sums over the rows of earlier ticks. So something that determines the
-earlier counts must be kept: the counts themselves, or the noise, since publication minus noise
-gives the counts. Only counts are kept. If an older copy of the folder is put back, counts lead to a
-second draw, which costs at most as much as the first. The same noise, reused for other rows, would
-reveal the difference of the rows exactly.
+Later ticks measure weighted sums over the rows of earlier ticks. So the earlier counts must be
+kept, or the earlier noise, since the publication minus the noise gives the counts. Only counts are
+kept. If an older copy of the folder is put back, a tick is drawn twice, which costs at most twice
+its budget. If noise were kept, it would be used again for other rows, and reveal the difference of
+the rows exactly.
 
 A tick is committed by one file, such as ``private/exact-counts-0003.json``. It holds the counts and
 measurements, or the sha256 of the files in which executors keep them. It is on disk before any part
 of the tick is published, and is never written again. The publication is computed from committed
-measurements alone, so it is the same however often it is made. Noise that was drawn but not
-committed was only in the memory of a dead program, or in a folder that only the owner can read: no
+measurements alone, so a repeated publication is the same. Noise that was drawn but not committed
+was only in the memory of a program that ended, or in a folder that only the owner can read: no
 other person has seen it.
 """
 
@@ -44,7 +44,7 @@ _WARNING = "EXACT COUNTS, NOT PRIVATE: keep this file as confidential as the row
 
 
 class AbstractCommit(abc.ABC):
-    """The exact counts and noisy measurements of one tick (release), as they are on disk.
+    """The exact counts and noisy measurements of one tick, as they are on disk.
 
     Attributes:
         rows: the number of rows, public under replacement only.
@@ -66,20 +66,16 @@ class AbstractCommit(abc.ABC):
 
 
 class AbstractMaker(abc.ABC, Generic[C]):
-    """The interface of objects that count the rows of ticks (releases), draw noise, and write
-    tables.
-    """
+    """The interface of objects that count the rows of ticks, draw noise, and write tables."""
 
     @property
     @abc.abstractmethod
     def most_bytes(self) -> int:
-        """An upper bound on the size in bytes of the file that holds the counts and measurements of
-        a tick (release).
-        """
+        """An upper bound on the bytes of the file of a tick's counts and measurements."""
 
     @abc.abstractmethod
     def read(self, content: Any, sha256: str) -> C:
-        """Return the counts and measurements of a tick (release) from ``content``, the parsed file.
+        """Return the counts and measurements of a tick from ``content``, the parsed file.
 
         ``sha256`` is that of the file.
 
@@ -89,7 +85,7 @@ class AbstractMaker(abc.ABC, Generic[C]):
 
     @abc.abstractmethod
     def drawn(self, tick: int, commits: list[C]) -> C:
-        """Count the rows of a tick (release), draw noise, and return counts and measurements.
+        """Count the rows of a tick, draw noise, and return counts and measurements.
 
         They are on disk before this method returns, and nothing is published before. ``commits``
         are those of all earlier ticks.
@@ -97,20 +93,16 @@ class AbstractMaker(abc.ABC, Generic[C]):
 
     @abc.abstractmethod
     def write(self, folder: Path, commits: list[C]) -> None:
-        """Write the folder that publishes the last tick (release) in ``commits``, from its
-        measurements.
-        """
+        """Write the folder that publishes the last tick in ``commits``, from its measurements."""
 
     @abc.abstractmethod
     def tidy(self, commits: list[C]) -> None:
-        """Delete files that are no longer needed once these ticks (releases) are published, and
-        files that interrupted programs left.
-        """
+        """Delete unfinished files, and files not needed once these ticks are published."""
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The folder of a stream, and the files in it that commit ticks (releases).
+    """The folder of a stream, and the files in it that commit ticks.
 
     Attributes:
         path: the folder of the stream.
@@ -130,7 +122,7 @@ class State:
         return self.path / "ticks" / f"{tick:04d}"
 
     def published(self) -> int:
-        """Return the number of published ticks (releases).
+        """Return the number of published ticks.
 
         Raises:
             StreamError: the folder cannot be read, or a tick is missing.
@@ -150,13 +142,13 @@ class State:
         return len(there)
 
     def commits(self, most: int, maker: AbstractMaker[C]) -> list[C]:
-        """Return the counts and measurements of all ticks (releases) on disk.
+        """Return the counts and measurements of all ticks on disk.
 
         Raise an error unless they agree with the published records.
 
         Args:
             most: the largest number of ticks, by the plan.
-            maker: the maker that reads their files.
+            maker: the object that reads the files of these ticks.
 
         Raises:
             StreamError: files are missing, older than the publications, or were changed.
@@ -208,7 +200,7 @@ class State:
         return self.private / f"exact-counts-{tick:04d}.json"
 
     def _links(self, before: Sequence[AbstractCommit]) -> dict[str, str]:
-        """Return the sha256 of the previous tick's private file, and of its published record."""
+        """Return the sha256 of the previous private file and of the last published record."""
         # each tick's private file stores them, so that no earlier file can be changed unnoticed
         try:
             if not before:
@@ -257,7 +249,7 @@ class State:
             )
 
     def _tidy(self) -> None:
-        """Delete half-written files that interrupted programs left."""
+        """Delete unfinished files of interrupted programs."""
         # names of files that a ledger may still publish have another form, so these stay
         for folder in (self.private, self.path / "ticks"):
             with contextlib.suppress(OSError):  # the next call tries again
@@ -266,7 +258,7 @@ class State:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Wait until no other program works on the stream, and keep others out within the block.
+        """Wait until no other program works on the stream; lock the stream within the block.
 
         Raises:
             StreamError: the private folder is missing, or others than its owner can open it.
@@ -292,7 +284,7 @@ class State:
 
 
 def create_folders(path: Path) -> None:
-    """Create the folders of a stream; those that an interrupted start left are used.
+    """Create the folders of a stream, or use those of an interrupted start.
 
     Raises:
         OutputError: other files are there, or the folders cannot be written.
@@ -320,7 +312,7 @@ def create_folders(path: Path) -> None:
 
 
 def check_private(who: str, path: Path) -> None:
-    """Refuse a private folder that other users can enter.
+    """Raise an error if other users can enter the private folder.
 
     Raises:
         StreamError: other users can enter it, or it is missing.
@@ -335,7 +327,7 @@ def check_private(who: str, path: Path) -> None:
 
 
 def _check_owner(who: str, path: Path) -> int:
-    """Return ``st_mode`` of the private folder; StreamError for a link or another user's folder."""
+    """Return ``st_mode`` of the private folder; refuse a link or another user's folder."""
     private = path / "private"
     try:
         status, parent = os.lstat(private), path.stat()

@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class StreamTables(PickledByArguments):
-    """All tables of a stream up to some tick (release). Safe to publish if ``private`` is true.
+    """All tables of a stream up to some tick. They may be published if ``private`` is true.
 
     Attributes:
         plan: the plan of the stream.
@@ -70,13 +70,11 @@ class StreamTables(PickledByArguments):
         return len(self.periods)
 
     def period(self, tick: int) -> TableRelease:
-        """Return the tables that count the rows of one tick (release)."""
+        """Return the tables that count the rows of one tick."""
         return self._window(tick, tick)
 
     def total(self, tick: int | None = None) -> TableRelease:
-        """Return the tables that count all rows up to a tick (release); without an argument, up to
-        the last tick.
-        """
+        """Return the tables that count all rows up to a tick, by default up to the last tick."""
         return self._window(1, len(self) if tick is None else tick)
 
     def difference(self, later: int, earlier: int) -> TableRelease:
@@ -117,8 +115,7 @@ class StreamTables(PickledByArguments):
         return self._combined(checked, "a combination of ticks")
 
     def contrast(self, weights: "Mapping[int, Weights]") -> Contrast:
-        """Return a linear combination of cells of several ticks (releases), with its exact standard
-        deviation.
+        """Return a linear combination of cells of several ticks, with its exact standard deviation.
 
         Each cell counts the rows of one tick alone.
 
@@ -132,8 +129,7 @@ class StreamTables(PickledByArguments):
         return Contrast(float(both.estimate[0]), float(both.standard_deviation[0]))
 
     def contrasts(self, combinations: "Sequence[Mapping[int, Weights]]") -> Contrasts:
-        """Return several linear combinations of cells of ticks (releases), with the covariance
-        between them.
+        """Return several linear combinations of cells of ticks, with their covariance.
 
         Args:
             combinations: k mappings like the argument of :meth:`contrast`.
@@ -175,8 +171,7 @@ class StreamTables(PickledByArguments):
         return Contrasts(estimate, (covariance + covariance.T) / 2)
 
     def series(self, asked: Names | Callable[[TableRelease], AbstractEstimates]) -> SeriesTable:
-        """Return one table, or a function of tables, for each tick (release) so far, with the tick
-        as first axis.
+        """Return one table, or a function of tables, over time: the first axis is the tick.
 
         Args:
             asked: names of attributes, as in ``release["sex", "age"]``; or a function from a
@@ -193,15 +188,11 @@ class StreamTables(PickledByArguments):
         return series_of(self, asked)
 
     def kept(self) -> Self:
-        """Return equal tables that keep in memory what they have read, so that no file is read
-        twice.
-        """
+        """Return these tables with a cache in memory, so that no file is read twice."""
         return replace(self, periods=[KeptTables(period) for period in self.periods])
 
     def read(self, first: int, last: int) -> TableRelease:
-        """Return the tables that count the rows of ticks ``first`` to ``last``; each is computed
-        when it is first used.
-        """
+        """Return the tables for the rows of ticks ``first`` to ``last``, computed at first use."""
         weights = window(self.plan, first, last, len(self))
         return self._release(
             weights, self.plan.over.said(first, last), _Combined(self.plan, weights, self.periods)
@@ -275,7 +266,7 @@ def _distinct(listed: Sequence[Weights]) -> tuple[list[Weights], list[int]]:
 
 
 def window(plan: StreamPlan, first: int, last: int, done: int) -> Array:
-    """Return the weights of a sum over ticks (releases): 1 from ``first`` to ``last``, 0 before.
+    """Return the weights of a sum over ticks: 1 from ``first`` to ``last``, 0 before.
 
     Raises:
         ParameterError: there are no such ticks, or not all are published.
@@ -296,10 +287,10 @@ def combined(
     *,
     private: bool = True,
 ) -> TableRelease:
-    """Return the weighted sum of the tables of ticks as a release, with the covariance of its
-    noise.
+    """Return a weighted sum of the tables of ticks as a release.
 
-    ``tables`` are the sums; ``what`` names the combination for users.
+    ``weights`` are those of ticks; ``tables`` are the sums, whose covariance is computed; ``what``
+    names the combination for users.
     """
     taken = np.flatnonzero(weights)
     is_tick = len(taken) == 1 and weights[taken[0]] == 1

@@ -30,7 +30,7 @@ YEARS = 12, 52, 365  # ticks of a year
 
 
 def participation_text(plan: "StreamPlan") -> str:
-    """Return text that says which change of the data, over all ticks (releases), is protected."""
+    """Return text on the change of the data, over all ticks, that is protected."""
     k, b, rows = plan.over.most_reports, plan.over.apart, plan.rows_per_person
     person = plan.person
     own = "one row" if rows == 1 else f"at most {rows} rows"
@@ -49,7 +49,7 @@ def participation_text(plan: "StreamPlan") -> str:
 
 
 def stream_head(plan: "StreamPlan") -> dict[str, str]:
-    """Return {what: words} on the protection, cost and number of rows of a stream's plan."""
+    """Return {name: text} on the protection, cost and number of rows of a stream's plan."""
     facts = facts_of_stream(plan)
     number = "private" if plan.neighbors == "add-remove" else "public and exact"
     return head_of(
@@ -100,9 +100,7 @@ def plan_text(plan: "StreamPlan") -> str:
 
 
 def errors_text(plan: "StreamPlan") -> str:
-    """Return a sentence that explains the columns "sd" of a table of errors, and the unit of its
-    numbers.
-    """
+    """Return a sentence on the columns "sd" and the unit of the numbers of a table of errors."""
     noun = noun_of(plan, once=plan.over.most_reports == 1)
     return (
         f"sd: the standard deviation of the error of a number, in {noun}; 95 of 100 errors are "
@@ -111,9 +109,7 @@ def errors_text(plan: "StreamPlan") -> str:
 
 
 def facts_of_stream(plan: "StreamPlan") -> Facts:
-    """Return the facts about a stream (guarantee, noise, error) from which texts and records are
-    written.
-    """
+    """Return the facts about a stream (guarantee, noise, error) for texts and records."""
     return Facts(
         whole="stream",
         relation=f"{plan.neighbors} ({participation_text(plan)})",
@@ -162,7 +158,7 @@ def _late_text(late: str) -> str:
 
 
 def _verdict(plan: "StreamPlan") -> list[str]:
-    """Return lines on the error: against independent noise at every tick, and against the least."""
+    """Return lines that compare the error with that of independent noise, and the least."""
     ours = plan.strategy.error
     matrix = plan.over.matrix
     reports, answers = plan.over.most_reports, np.linalg.norm(matrix, axis=1)

@@ -1,6 +1,6 @@
-"""The ticks of a stream: how rows are assigned to them, and in how many a person may have rows.
+"""The ticks of a stream, and the rules for the rows of a tick and for a person's participation.
 
-All of it is public and stated before any data.
+All of this is public, and stated before any data are read.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -41,46 +41,48 @@ class Ticks(PickledByArguments):
     """The ticks of a release over time: at each, new rows arrive, and tables are published.
 
     Args:
-        n: largest number of ticks, from 1 to 2000. Fewer may happen: the budget is for all n.
-        reports: the largest number of ticks in which one person can have rows; 1 unless you say
-            otherwise. Without ``enforced``, this is your assumption and nothing checks it, even if
-            ``person`` in the plan limits the rows of each tick. With ``person`` it must be given,
+        n: the largest number of ticks, from 1 to 2000. The stream may end earlier; the budget is
+            for all n.
+        reports: the largest number of ticks in which one person can have rows; by default 1.
+            Without ``enforced``, this is your assumption, which is not checked, even if ``person``
+            in the plan limits the rows of each tick. With ``person``, ``reports`` must be given,
             since one person often has rows in several ticks.
         apart: the least difference between the numbers of two ticks with rows of one person: with
             4, a person with rows in tick 3 has no further rows before tick 7. Without ``enforced``,
             this is your assumption too.
-        enforced: whether the stream itself ensures these limits: it keeps a registry of the persons
-            who were counted, and leaves out the rows of those who may not be counted again yet. It
-            needs ``person`` in the plan. The registry is in the stream's private folder, as
+        enforced: whether the stream itself ensures these limits. Then it keeps a registry of the
+            persons who were counted, and leaves out the rows of persons who may not be counted now.
+            It needs ``person`` in the plan. The registry is in the stream's private folder, as
             confidential as the rows; it is deleted after the last tick, or by
             :meth:`Stream.forget`. How many rows are left out is private.
         workload: the answers over time whose error is minimised: "totals", the running totals;
             "periods", the counts of each tick alone; "both"; or a matrix of m answers by n ticks,
-            of rank n, or a workload over time. All answers are published anyway. With
-            ``unknown_length(n).workload`` and p = ∞ in the plan, the noise is good at every length
+            of rank n, or a workload over time. All tables are published in any case. With
+            ``unknown_length(n).workload`` and p = ∞ in the plan, the error is small at every tick
             at which the stream may end.
         late: the rule for rows that ``period`` assigns to an earlier tick: "refuse" the table, or
-            "carry", which counts them in the tick in which they arrive. That tick is then a report
-            of their persons. Without ``period``, rows belong to the tick in which they arrive.
+            "carry", which counts them in the tick in which they arrive. For their persons, this
+            tick then counts as one of ``reports``. Without ``period``, rows belong to the tick in
+            which they arrive.
         period: a column with the number of each row's tick, from 1 on; it is checked at every tick.
             A table with rows of a later tick is refused. Such refusals depend on the data, even
             under ``on_outside="drop"``.
         corrections: a column with 1 or -1 in each row. A row with -1 takes back one that was
             counted before, and is subtracted from the counts of the tick in which it arrives, so
-            the totals are right from then on. It counts as a report of its person: ``reports`` must
-            be two or more, and ``rows_per_person`` of the plan includes these rows. To change a
-            row, send it again with -1 as it was, and with 1 as it now is: then ``rows_per_person``
-            must be two or more. With one, a :class:`StreamWarning` says who is protected less. The
-            plan must have no ``person``: its limit leaves out rows at random, so a row that is
-            taken back might not have been counted.
+            the totals are right from this tick on. It counts as a report of its person: ``reports``
+            must be at least 2, and ``rows_per_person`` of the plan includes these rows. To change a
+            row, send the old row with -1, and the new row with 1: then ``rows_per_person`` must be
+            at least 2. If it is 1, a :class:`StreamWarning` says who is protected less. The plan
+            must have no ``person``: its limit leaves out rows at random, so a row that is taken
+            back might not have been counted.
         first: the time of the first tick: a year, quarter, month, week or day, like ``"2026"``,
             ``"2026-Q1"``, ``"2026-01"``, ``"January 2026"``, ``"2026-W05"`` or ``"2026-01-31"``.
             The other ticks follow it without a gap. Pages, files and questions then have these
-            times beside the numbers of ticks. They only name the ticks: no row is compared with
+            times beside the numbers of ticks. Times only name the ticks: no row is compared with
             them.
 
     Raises:
-        ParameterError: a number is out of range, ``enforced`` or ``corrections`` is without
+        ParameterError: a number is out of range, ``enforced`` or ``corrections`` is given without
             ``reports``, the workload does not distinguish all ticks, or ``first`` is no such time.
 
     >>> gn.streams.Ticks(52, reports=4, apart=4)
@@ -166,7 +168,7 @@ class Ticks(PickledByArguments):
 
     @property
     def most_reports(self) -> int:
-        """The largest number of the n ticks (releases) in which one person can have rows.
+        """The largest number of the n ticks in which one person can have rows.
 
         It follows from the limits ``reports`` and ``apart``.
         """
@@ -174,7 +176,7 @@ class Ticks(PickledByArguments):
 
     @property
     def columns(self) -> list[Attribute]:
-        """The columns of the tick (release) and of the sign (1 or −1) of each row, as attributes.
+        """The columns of the tick and of the sign (1 or −1) of each row, as attributes.
 
         The list is empty if there are no such columns.
         """
@@ -184,16 +186,16 @@ class Ticks(PickledByArguments):
 
     @cached_property
     def times(self) -> TickTimes | None:
-        """The times of the ticks (releases), which follow from ``first``; None without it."""
+        """The times of the ticks, which follow from ``first``; None without it."""
         return None if self.first is None else tick_times(self.first, self.n)
 
     @property
     def word(self) -> str:
-        """The word for a tick (release): "tick", or its kind of period, like "month"."""
+        """The word for a tick: "tick", or its kind of period, like "month"."""
         return "tick" if self.times is None else self.times.kind
 
     def time(self, tick: int) -> str:
-        """Return the time of a tick (release), like "March 2026", or "" if ``first`` is not given.
+        """Return the time of a tick, like "March 2026", or "" if ``first`` is not given.
 
         >>> gn.streams.Ticks(12, first="2026-W52").time(3)
         'week 1 of 2027'
@@ -201,7 +203,7 @@ class Ticks(PickledByArguments):
         return "" if self.times is None else self.times.texts[tick - 1]
 
     def said(self, first: int, last: int | None = None) -> str:
-        """Return text that names a tick (release), or the ticks from ``first`` to ``last``.
+        """Return text that names the tick ``first``, or the ticks from ``first`` to ``last``.
 
         >>> gn.streams.Ticks(12, first="2026-01").said(2, 5)
         'ticks 2 to 5 (February 2026 to May 2026)'

@@ -1,6 +1,4 @@
-"""The time strategy: the integer matrix C of the weights of ticks in measurements, of least
-error.
-"""
+"""Time strategies: integer matrices of the weights of ticks in measurements, of least error."""
 
 import math
 import warnings
@@ -46,11 +44,10 @@ _FRACTION = 320  # binary digits after the point in a row of C⁻¹
 class TimeStrategy(PickledByArguments):
     """The weights of a stream's measurements: a lower triangular integer matrix C.
 
-    The measurement at tick (release) t is ``Σ_{i<=t} C_ti · (answers on tick i's rows)``, with
-    fresh noise.
+    The measurement at tick t is ``Σ_{i<=t} C_ti · (answers on tick i's rows)``, with fresh noise.
 
     Attributes:
-        matrix: C, shape (n, n), int64, with a positive diagonal.
+        matrix: the matrix C, shape (n, n), int64, with a positive diagonal.
         ticks: the ticks for which C was chosen.
         p: the norm of the error over all answers.
         lower: proven lower bound on the error of every strategy at unit sensitivity; 0 if none is
@@ -100,8 +97,7 @@ class TimeStrategy(PickledByArguments):
         return self.change_by(self.ticks.most_reports)
 
     def change_by(self, reports: int) -> int:
-        """Return an upper bound on the squared ℓ₂ change of all measurements by a person with rows
-        in at most ``reports`` ticks (time steps).
+        """Return an upper bound on the squared ℓ₂ change by a person with ``reports`` reports.
 
         Its unit is the largest squared change of the answers of a single tick by one person.
         """
@@ -111,16 +107,14 @@ class TimeStrategy(PickledByArguments):
     def inverse(self) -> Array:
         """The inverse of the matrix C in floating point, shape (n, n).
 
-        Row t, applied to the measurements, estimates the counts of tick (time step) t.
+        Row t, applied to the measurements, estimates the counts of tick t.
         """
         size = 2.0 ** math.ceil(math.log2(float(np.abs(self.matrix).max())))
         return np.asarray(np.tril(np.linalg.inv(self.matrix / size)) / size, dtype=np.float64)
 
     @property
     def error(self) -> float:
-        """An upper bound on the p-norm of the standard deviations of all answers over time, at
-        sensitivity 1.
-        """
+        """An upper bound on the p-norm of all answers' standard deviations, at sensitivity 1."""
         return _error(self.ticks.matrix, self.inverse, self.p) * math.sqrt(self.sensitivity_squared)
 
     @property
@@ -129,11 +123,7 @@ class TimeStrategy(PickledByArguments):
         return self.error / self.lower - 1 if self.lower > 0 else math.inf
 
     def variance(self, weights: Array) -> float:
-        """Return the variance of ``Σ_t weights[t] · (estimated count of tick t)`` for noise of
-        variance 1.
-
-        A tick is a time step.
-        """
+        """Return the variance of ``Σ_t weights[t] · estimate[t]`` for noise of variance 1."""
         return float(np.square(weights @ self.inverse[: len(weights), : len(weights)]).sum())
 
     def row_of_inverse(self, t: int) -> tuple[list[int], int]:
@@ -163,9 +153,9 @@ def gram(matrix: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def chosen(ticks: Ticks, p: float, bits: int = BITS) -> TimeStrategy:
-    """Return the time strategy of least error that is found, at the sensitivity of its integers.
+    """Return the time strategy with the least error of those that are tried.
 
-    A time strategy is the weights of all ticks (time steps) so far in each measurement.
+    It has the weights of all ticks so far in each measurement.
 
     For one report per person it is the certified optimum. For more reports it is the best of
     several candidates, and a lower bound is proven.
@@ -228,7 +218,7 @@ def _unit_gram(strategy: TimeStrategy) -> Array:
 
 
 def _for_one_report(ticks: Ticks, A: Array, p: float) -> tuple[Array, float]:
-    """Return the best C for rows in one tick per person, and a proven bound on its error."""
+    """Return the best time strategy for one report per person, and a lower bound on the error."""
     if not _is_causal(A):
         return _optimum(A, np.eye(ticks.n), p)
     totals = isinstance(ticks.workload, str) and ticks.workload == "totals"
@@ -243,13 +233,13 @@ def _is_causal(A: Array) -> bool:
 
 
 def _optimum(A: Array, reports: Array, p: float) -> tuple[Array, float]:
-    """Return the best C if persons add a row of ``reports`` over time, and a lower bound."""
+    """Return the best strategy if a person's counts are a row of ``reports``, and a lower bound."""
     noise = optimal_noise(FiniteSet(reports @ A.T), p, neighbors="add-remove", tol=_TOLERANCE)
     return _strategy(noise, A), noise.gamma_lower
 
 
 def _of_vectors(ticks: Ticks, A: Array, p: float) -> Array:
-    """Return a C for persons who add a different vector of counts in each of their ticks."""
+    """Return a strategy for persons who add a different vector of counts in each of their ticks."""
     # up to signs, such changes determine the sensitivity. If A is not lower triangular, another
     # matrix, with the same AᵀA and so the same error at p = 2, replaces it
     if not _is_causal(A):
@@ -265,7 +255,7 @@ def _of_vectors(ticks: Ticks, A: Array, p: float) -> Array:
 
 
 def _strategy(noise: OptimalNoise, A: Array) -> Array:
-    """Return the lower triangular C with ``CᵀC = AᵀM⁺A``, M optimal for the workload A."""
+    """Return the lower triangular C with ``CᵀC = AᵀM⁺A``; M is the covariance of ``noise``."""
     M = noise.covariance
     if isinstance(M, StreamCovariance):  # M is stored by a recursion, not as a matrix
         whitened = scipy.linalg.solve_triangular(np.linalg.cholesky(M.toarray()), A, lower=True)
@@ -275,7 +265,7 @@ def _strategy(noise: OptimalNoise, A: Array) -> Array:
 
 
 def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[list[Array], float]:
-    """Return several C, optimal for growing sets of vectors, and the largest proven lower bound."""
+    """Return the best strategy for each of several sets of reports, and the largest lower bound."""
     n, k, apart = ticks.n, ticks.most_reports, ticks.apart
     steps = {apart, max(apart, n // k), max(apart, (n - 1) // (k - 1))}
     sets = {tuple(row) for row in np.eye(n).tolist()}
@@ -298,7 +288,7 @@ def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[li
 
 
 def _banded(C: Array, ticks: Ticks) -> Iterator[Array]:
-    """Yield banded matrices near C; columns have length 1; ``apart`` apart, they are orthogonal."""
+    """Yield banded strategies near C whose columns are orthogonal if ``apart`` ticks apart."""
     n, width = ticks.n, min(ticks.apart, ticks.n)
     sources = [C]
     if (
@@ -312,9 +302,7 @@ def _banded(C: Array, ticks: Ticks) -> Iterator[Array]:
 
 
 def causal_factor(X: Array) -> Array:
-    """Return the lower triangular C with a positive diagonal and ``CᵀC = X``, for a positive
-    definite X.
-    """
+    """Return the lower triangular C with positive diagonal and ``CᵀC = X``."""
     return np.asarray(np.linalg.cholesky(X[::-1, ::-1])[::-1, ::-1].T, dtype=np.float64)
 
 

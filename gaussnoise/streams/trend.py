@@ -1,4 +1,4 @@
-"""Trends over time: slopes fitted by generalised least squares, and tests of no change."""
+"""Trends over time: slopes fitted by generalised least squares, and tests for change."""
 
 import math
 from collections.abc import Sequence
@@ -26,8 +26,7 @@ _CERTAIN = 1e-9  # relative change below which numbers without noise count as eq
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class TrendTable(AbstractEstimates):
-    """The slope of every cell over time, per tick (time step), and a test that it does not change
-    at all.
+    """The slope per tick of every cell, and a test of the hypothesis that the cell is constant.
 
     The line is fitted by generalised least squares: with K the covariance of the noise between
     ticks, its coefficients are ``(XᵀK⁻¹X)⁻¹XᵀK⁻¹y``, where y are the estimates and the rows of X
@@ -37,7 +36,7 @@ class TrendTable(AbstractEstimates):
     degrees of freedom; otherwise it tends to be larger.
 
     Slopes and tests are about the rows that were counted, not about a population. They are exact
-    for counts, sums and answers (noise is Gaussian on a fine lattice), and first-order
+    for counts, sums and answers, up to the fine lattice of the Gaussian noise, and first-order
     approximations for means and shares.
 
     Attributes:
@@ -46,8 +45,8 @@ class TrendTable(AbstractEstimates):
         estimate: the slope per tick, shape (sizes…).
         standard_deviation: the standard deviation of every slope, same shape.
         private: False for simulations, whose numbers must not be published.
-        statistic: the χ² statistic of no change, same shape; NaN if a tick has no estimate.
-        degrees: the degrees of freedom of its distribution.
+        statistic: the χ² statistic of the test, same shape; NaN if a tick has no estimate.
+        degrees: the degrees of freedom of the χ² distribution.
         weights: the weight of each tick in a slope, shape (ticks, sizes…).
         series: the series that was fitted.
 
@@ -70,9 +69,7 @@ class TrendTable(AbstractEstimates):
 
     @property
     def pvalue(self) -> Array:
-        """The p-value of the hypothesis that a cell did not change over time, for every cell, shape
-        (sizes…).
-        """
+        """Each cell's p-value for the hypothesis that it is constant, shape (sizes…)."""
         return scipy.special.chdtrc(self.degrees, self.statistic)
 
     @property
@@ -115,9 +112,7 @@ class TrendTable(AbstractEstimates):
         return side_by_side(*functions)
 
     def to_arrow(self, level: float = LEVEL) -> "pa.Table":
-        """Return the table as a pyarrow table, with the two further columns ``statistic`` and
-        ``pvalue``.
-        """
+        """Return the table as a pyarrow table, with columns ``statistic`` and ``pvalue``."""
         import pyarrow as pa
 
         rows = super().to_arrow(level)
@@ -154,13 +149,12 @@ class TrendTable(AbstractEstimates):
 
 
 def trend_of(series: AbstractEstimates, between: Array | None) -> TrendTable:
-    """Return the slopes of a series of single ticks (time steps), and the tests that its cells do
-    not change.
+    """Return the slopes of a series of single ticks, and the tests whether its cells are constant.
 
     Args:
         series: a table whose first axis is the tick.
-        between: the covariance between ticks, which every cell has up to a factor; None for shares
-            and means, whose covariance is computed for each cell.
+        between: the covariance of a cell between ticks, the same for all cells up to a factor; None
+            for shares and means, whose covariance is computed for each cell.
     """
     ticks, *shape = series.estimate.shape
     y = series.estimate.reshape(ticks, -1)
@@ -196,8 +190,7 @@ def trend_of(series: AbstractEstimates, between: Array | None) -> TrendTable:
 
 
 def fitted(covariance: Array, times: Array, y: Array) -> tuple[Array, Array]:
-    """Return the weight of each tick (time step) in a slope, and the χ² statistic of "no change"
-    for every column of y.
+    """Return the weight of each tick in a slope, and the χ² statistic of every column of y.
 
     Raises:
         LinAlgError: the covariance is singular.
@@ -217,7 +210,7 @@ def fitted(covariance: Array, times: Array, y: Array) -> tuple[Array, Array]:
 def _of_ratios(
     series: AbstractEstimates, times: Array, y: Array, cell: Place
 ) -> tuple[float, float, float, Array]:
-    """Return a cell's slope, its deviation, χ² and weights of ticks, for means and shares."""
+    """Return the slope, standard deviation, χ² statistic and tick weights of a cell of ratios."""
     unknown = np.full(len(y), np.nan)
     if np.isnan(y).any():
         return np.nan, np.nan, np.nan, unknown

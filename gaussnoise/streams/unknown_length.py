@@ -1,4 +1,4 @@
-"""A stream that may end at any tick: upper and lower bounds on the cost of an unknown length."""
+"""Noise for streams that may end at any tick, and bounds on the cost of an unknown length."""
 
 import math
 from dataclasses import dataclass
@@ -23,24 +23,23 @@ _PER_DOUBLING = 2  # lengths per doubling for which the optimum is computed
 @final
 @dataclass(frozen=True, eq=False)
 class UnknownLength:
-    """Noise for running totals of a stream that may end at any tick (time step) up to a largest
-    length.
+    """Noise for the running totals of a stream that may end at any tick up to a largest length.
 
     The standard deviation at each tick t is compared with that of the best noise for a stream of
-    known length t: the largest ratio of the two is as small as possible.
+    known length t: the largest ratio of the two, over all t, is as small as possible.
 
     Attributes:
         lengths: the lengths at which the best noise of known length was computed, shape (m,),
             ending with the largest length.
         known: certified lower bounds on the largest standard deviation of that best noise, at
             sensitivity 1, shape (m,).
-        targets: ``known`` interpolated to all ticks: the noise should be proportional to it, shape
-            (n,).
+        targets: ``known`` interpolated to all ticks, shape (n,); the standard deviation of the
+            noise should be proportional to it.
         workload: the running totals, each divided by its target; :func:`noise` makes a generator of
             few states for it.
-        noise: the certified optimal noise of ``workload`` at p = ∞. ``noise.gamma`` is the price:
-            no answer's standard deviation is more than this multiple of its target, and no noise of
-            sensitivity 1 has a multiple below ``noise.gamma_lower``.
+        noise: the certified optimal noise of ``workload`` at p = ∞. No running total has a standard
+            deviation above ``noise.gamma`` times its target, and for every noise of sensitivity 1,
+            some total has at least ``noise.gamma_lower`` times its target.
         standard_deviation: the standard deviation of every running total at sensitivity 1, shape
             (n,).
 
@@ -60,7 +59,7 @@ class UnknownLength:
     def price(self) -> float:
         """The largest value of ``standard_deviation / known`` over the lengths in ``lengths``.
 
-        So it is an upper bound, at these lengths, on the cost of not knowing the length.
+        It is an upper bound, at these lengths, on the cost of an unknown length.
         """
         return float((self.standard_deviation[self.lengths - 1] / self.known).max())
 
@@ -84,15 +83,15 @@ class UnknownLength:
 
 
 def unknown_length(ticks: int) -> UnknownLength:
-    """Return the best noise for running totals of a stream that may end at any tick (time step).
+    """Return the best noise for running totals of a stream that may end at any tick.
 
-    Let γ(t) be the largest standard deviation of the best noise for known length t. The standard
-    deviation of the returned noise is about the same multiple of γ(t) at all t. It is a certified
-    optimum, since the totals divided by γ(t) are a workload over time. For 1024 ticks the multiple
-    is 1.25; starting new noise at ticks 1, 2, 4, … would have a multiple of 2.05.
+    Let γ(t) be the largest standard deviation of a total under the best noise for known length t.
+    The standard deviation of the returned noise is about the same multiple of γ(t) at all t. It is
+    a certified optimum, since the totals divided by γ(t) are a workload over time. For 1024 ticks
+    the multiple is 1.25; starting new noise at ticks 1, 2, 4, … would have a multiple of 2.05.
 
     Args:
-        ticks: the largest length, at least 2. A length ten times larger increases errors little.
+        ticks: the largest length, at least 2. If it is ten times larger, errors increase little.
 
     Raises:
         ParameterError: there are fewer than two ticks.
@@ -130,7 +129,7 @@ def unknown_length(ticks: int) -> UnknownLength:
 
 
 def _doubling(lengths: NDArray[np.intp], known: Array) -> Array:
-    """Return variances of running totals at ``lengths``, with new noise at ticks 1, 2, 4, …."""
+    """Return variances of running totals at ``lengths`` if new noise starts at ticks 1, 2, 4, …."""
     # each part between two starts has the best noise for its length, and variances of parts add up
     at = np.log2(lengths)
 

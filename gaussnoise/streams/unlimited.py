@@ -28,8 +28,8 @@ class UnlimitedTotals:
 
     The strategy is the lower-triangular Toeplitz matrix of ``(1 − z)^-1/2 (log(1/(1 − z))/z)^-(1/2
     + exponent)``: the squares of its coefficients have a finite sum, so no column, of any length,
-    has a norm above ``sensitivity``. All past noise must be kept in memory. If a largest length is
-    known, :func:`unknown_length` is far better.
+    has a norm above ``sensitivity``. All past noise must be kept in memory. If the largest length
+    is known, the noise of :func:`unknown_length` is far better.
 
     Args:
         exponent: positive; smaller values are better only for extremely long streams.
@@ -55,8 +55,8 @@ class UnlimitedTotals:
         """The norm of a column of the infinite strategy, rounded up.
 
         Let f(z) be the power series whose coefficients are a column of the strategy. By Parseval's
-        identity, the squared norm is ``∫ |f(e^iθ)|² dθ/2π``. It is integrated over u, where θ = π
-        e^-u, and for large u over log u.
+        identity, the squared norm is ``∫ |f(e^iθ)|² dθ/2π``. The variable of integration is u,
+        where θ = π e^-u, and for large u it is log u.
         """
         from scipy.integrate import quad  # imported here, since it takes a tenth of a second
 
@@ -98,15 +98,11 @@ class UnlimitedTotals:
         )
 
     def strategy(self, ticks: int) -> Array:
-        """Return the first column of the Toeplitz strategy at sensitivity 1, for ``ticks`` time
-        steps, shape (ticks,).
-        """
+        """Return the first column of the Toeplitz strategy at sensitivity 1, shape (ticks,)."""
         return _coefficients(ticks, -0.5 - self.exponent) / self.sensitivity
 
     def standard_deviation(self, ticks: int) -> Array:
-        """Return the standard deviations of the first ``ticks`` running totals at sensitivity 1,
-        shape (ticks,).
-        """
+        """Return the running totals' standard deviations at sensitivity 1, shape (ticks,)."""
         left = _coefficients(ticks, 0.5 + self.exponent) * self.sensitivity
         return np.sqrt(np.cumsum(left**2))
 

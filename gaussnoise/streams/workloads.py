@@ -48,11 +48,10 @@ def decayed_sums(n: int, decay: float) -> StreamWorkload:
 def momentum(
     n: int, momentum: float, *, weight_decay: float = 0.0, schedule: "ArrayLike | None" = None
 ) -> StreamWorkload:
-    """Return the workload whose answer at step t is the model after t steps of gradient descent
-    with momentum, up to its sign.
+    """Return the workload of gradient descent with momentum: the answer at step t is θ_t.
 
-    With gradients g_t, and starting from zero, ``m_t = momentum · m_{t−1} + g_t`` and ``θ_t = (1 −
-    weight_decay) θ_{t−1} + schedule_t · m_t``.
+    For gradients g_t, ``m_t = momentum · m_{t−1} + g_t`` and ``θ_t = (1 − weight_decay) θ_{t−1} +
+    schedule_t · m_t``, starting from zero. The model after t steps is −θ_t.
 
     Args:
         n: the number of steps.
@@ -144,8 +143,8 @@ def matrix(A: "ArrayLike") -> StreamWorkload | FiniteSet:
     """Return a workload from a lower-triangular matrix A, whose row t gives the answer at tick t.
 
     Returns:
-        A :class:`StreamWorkload` if the inverse of A has few subdiagonals from which A is recovered
-        exactly; else the columns of A as a :class:`FiniteSet`.
+        A :class:`StreamWorkload` if the inverse of A has few subdiagonals, and A is computed from
+        them exactly; else the columns of A as a :class:`FiniteSet`.
 
     Raises:
         ParameterError: A is not a square, lower-triangular array of finite numbers.
@@ -162,7 +161,7 @@ def matrix(A: "ArrayLike") -> StreamWorkload | FiniteSet:
 
 
 def _banded(dense: Array) -> StreamWorkload | None:
-    """Return A as the bands of its inverse; None if they are many, or do not recover A exactly."""
+    """Return A as the bands of its inverse; None if these are many, or inexact."""
     n = len(dense)
     if not dense.diagonal().all():
         return None

@@ -1,4 +1,4 @@
-"""Checks of published folders and saved answers, by code that is independent of the package."""
+"""Checks of published folders and saved answers, by code independent of the rest of the package."""
 
 from .verify import verdict, verified
 

@@ -1,4 +1,4 @@
-"""Checks of tables of changes from one release to another, which are functions of both."""
+"""Checks of the tables of changes from one release to another."""
 
 import itertools
 import math
@@ -12,7 +12,7 @@ COLUMNS += ["change_standard_deviation", "per_cent", "per_cent_low", "per_cent_h
 
 
 class Figure(NamedTuple):
-    """An estimate, its standard deviation, its interval, and the bounds of the true number."""
+    """An estimate with its standard deviation, its interval, and bounds of the true number."""
 
     x: float
     sd: float
@@ -23,7 +23,7 @@ class Figure(NamedTuple):
     is_mean: bool = False  # then its interval is cut to the bounds
 
     def within(self) -> tuple[float, float]:
-        """Return the interval, cut to the bounds of the number, and with the estimate in it."""
+        """Return the interval, cut to the bounds of the number; it contains the estimate."""
         if math.isnan(self.x):
             return self.least, self.most
         low, high, x = (min(max(end, self.least), self.most) for end in self[2:4] + self[:1])
@@ -31,12 +31,12 @@ class Figure(NamedTuple):
 
 
 def normal(x: float, sd: float, least: float) -> Figure:
-    """Return the figure of an estimate with normal noise, of a number that is >= ``least``."""
+    """Return the figure of an estimate with normal noise, whose true number is >= ``least``."""
     return Figure(x, sd, x - Z * sd, x + Z * sd, least)
 
 
 def quotient(x: float, y: float, vx: float, vxy: float, vy: float) -> tuple[float, float]:
-    """Return the interval of x / y: all r for which x - r y is near zero (Fieller 1954)."""
+    """Return the interval of x / y with all r for which x - r y may be zero (Fieller 1954)."""
     a, b, c = y * y - Z**2 * vy, x * y - Z**2 * vxy, x * x - Z**2 * vx
     if not (a > 0 and y > 0):
         return -math.inf, math.inf
@@ -45,7 +45,7 @@ def quotient(x: float, y: float, vx: float, vxy: float, vy: float) -> tuple[floa
 
 
 def row_of(before: Figure, after: Figure) -> list[float]:
-    """Return a table's row: both numbers, change, deviation, per cent; nan if not known."""
+    """Return a row of a table: both numbers, change, deviation, per cent; nan if unknown."""
     (b, s, low, high, *of), (a, t, down, up, *to) = before, after
     shown = [own.within() if own.is_mean else own[2:4] for own in (before, after)]
     reach = math.hypot(a - down, high - b), math.hypot(up - a, b - low)  # Zou & Donner 2008
@@ -60,7 +60,7 @@ def row_of(before: Figure, after: Figure) -> list[float]:
 
 
 def weighed(own: Cells, rows: list[list[int]]) -> Cells:
-    """Return an attribute whose cells are sums of those of ``own``, weighted by ``rows``."""
+    """Return an attribute whose cells are sums of cells of ``own`` with the weights ``rows``."""
     n = len(own.labels)
     inverse = own.matrix and inverse_of([[1] * n, *own.matrix], ONE)
     if inverse is None:
@@ -71,7 +71,7 @@ def weighed(own: Cells, rows: list[list[int]]) -> Cells:
 
 
 def of_values(kind: str, d: float, n: float, noise: Any, ends: Any, most: float) -> Figure:
-    """Return sum or mean of n values in ``ends``; d values more are at the upper than the lower."""
+    """Return the sum or mean of n values at two ``ends``, d more at the upper than the lower."""
     (vd, vnd, vn), half, middle = noise, (ends[1] - ends[0]) / 2, ends[0] / 2 + ends[1] / 2
     if kind == "sum":
         variance = middle**2 * vn + 2 * middle * half * vnd + half**2 * vd
@@ -87,7 +87,7 @@ def of_values(kind: str, d: float, n: float, noise: Any, ends: Any, most: float)
 
 
 def figures(of: Tables, kind: str, names: list[str], number: str | None) -> Any:
-    """Return {labels: figure} of counts, sums or means; None if no table has these attributes."""
+    """Return {labels: figure} of counts, sums or means; None if no table has the attributes."""
     axes = of.folder.at(names if number is None else [*names, number])
     S = next((S for S in of.estimates if {*axes} <= {*S}), None)
     if S is None:
@@ -129,7 +129,7 @@ def check_tables(folder: Changes) -> None:
 
 
 def check_table(folder: Changes, k: int, entry: dict[str, Any]) -> None:
-    """Check the numbers of a table, against both releases if these are known."""
+    """Check the numbers of table k; if both releases are known, compare with their tables."""
     kind, names, number = (entry[key] for key in ("statistic", "attributes", "number"))
     how = "to first order (Zou & Donner 2008)" if kind == "mean" else "exact"
     need(kind in ("count", "answer", "sum", "mean"), "the statistic")

@@ -1,4 +1,4 @@
-"""9. Optimality: the bounds gamma_lower <= gamma of a release, or of a saved answer (noise)."""
+"""9. Optimality: the bounds gamma_lower <= gamma on the error of a release or of saved noise."""
 
 import ast
 import itertools
@@ -62,7 +62,7 @@ _MOST_PAIRS = 10**7  # pairs of records of which one replaces the other; these t
 
 
 def arrays_of(path: Path) -> dict[str, Any]:
-    """Return every array of an .npz file: a text, a list of numbers, or a list of rows."""
+    """Return {name: array} of an .npz file: a text, a list of numbers, or a list of rows."""
     found = dict[str, Any]()
     with zipfile.ZipFile(path) as file:
         need(len({*file.namelist()}) == len(file.namelist()), "an array twice")
@@ -106,7 +106,7 @@ def nuclear(A: Matrix) -> int:
 
 
 class Answer:
-    """A saved answer: noise for listed points, and a measure that proves the lower bound on it."""
+    """A saved answer: noise for listed points, and a measure that proves the lower bound."""
 
     nuclear = staticmethod(nuclear)
 
@@ -153,11 +153,11 @@ class Answer:
         return found
 
     def pairs(self, of: Iterable[Any]) -> Iterable[tuple[Any, Any]]:
-        """Return all pairs of records of which one replaces the other."""
+        """Return all pairs of records that may replace each other."""
         return itertools.combinations(of, 2) if self.relation == "replace" else ()
 
     def check_upper(self) -> None:
-        """Check gamma, and that every change x between neighbours is scale L b with ‖b‖ <= 1."""
+        """Check gamma, and that each change x between neighbours is scale L b with ‖b‖ <= 1."""
         header, scale, points = self.header, Fraction(self.header["scale"]), self.points
         start = self.center if self.shifted else points[0]
         if self.relation != "add-remove":  # a shift keeps differences
@@ -215,7 +215,7 @@ class Answer:
         self.checked.append(f"gamma = {header['gamma']!r}: the deviations are {reached!r}")
 
     def check_lower(self) -> None:
-        """Check that the measure on changes proves gamma_lower, by a nuclear norm."""
+        """Check that the measure on changes proves gamma_lower, by a bound on a nuclear norm."""
         X, stated, p = self.arrays["domain.array0"], self.header["gamma_lower"], self.p
         rows, given, mass = (self.arrays[f"certificate_{x}"] for x in ("rows", "points", "weights"))
         w, single, values = self.arrays["coordinate_weights"], self.shifted, list[list[int]]()

@@ -1,10 +1,10 @@
 """The privacy of a published folder, from its files alone, in exact arithmetic.
 
-``python privacy.py [PATH]``, of changes ``PATH BEFORE AFTER``, prints what it checked; other files,
-which use this one, check more. A release is computed (tables.py) from integers with noise alone,
-``s_T (⊗_{i∈T} C_i) u N_T + z_T``, for sets T of attributes, with the counts N_T of their cells,
-integer matrices C_i, multipliers s_T, a unit u, and independent discrete Gaussians z_T of scale σ.
-If all change by at most Δ between neighbours, that is Δ²/(2σ²)-zCDP (Canonne & others 2020).
+``python privacy.py [PATH]``, or for changes ``PATH BEFORE AFTER``, prints its checks; the other
+files use this one and check more. A release is computed (tables.py) only from noisy integers, ``s_T
+(⊗_{i∈T} C_i) u N_T + z_T`` for sets T of attributes, with the counts N_T of their cells, integer
+matrices C_i, multipliers s_T, a unit u, and independent discrete Gaussians z_T of scale σ. If the
+integers change by at most Δ (ℓ2), this is Δ²/(2σ²)-zCDP (Canonne & others 2020).
 """
 
 import hashlib
@@ -26,13 +26,13 @@ UNIT = ("neighbors", "rows_per_person", "person")
 
 
 def need(holds: object, fault: str, kind: type[Exception] = ValueError) -> None:
-    """Raise an error with the text ``fault`` unless a statement holds."""
+    """Raise an error with the text ``fault`` unless ``holds`` is true."""
     if not holds:
         raise kind(fault)
 
 
 def exact(number: object) -> Fraction:
-    """Return a number of a record as a fraction."""
+    """Return a number of a record as an exact fraction."""
     need(type(number) in (int, float), "a number was expected")
     return Fraction(number)  # type: ignore[arg-type]
 
@@ -52,7 +52,7 @@ def digest_of(path: Path) -> str:
 
 
 class Folder:
-    """A folder, the lines that report its checks, and the releases that are its parts."""
+    """A folder, the lines on its checks, and the releases that are its parts."""
 
     named, total = "release.json", "rho"  # its record; the key there of what all parts have spent
     free: tuple[str, ...] = ("release.png", "answers/", "verifier/")  # other files and folders
@@ -80,7 +80,7 @@ class Folder:
         return found
 
     def check_files(self) -> None:
-        """1. Files: no file was added, is missing, or has another sha256 than the record says."""
+        """1. Files: no file is added or missing, and each has the sha256 in the record."""
         at, listed = self.path, self.record["files"]
         need(self.record["private"] is True, "a simulation, which is not private")
         need(not any(p.is_symlink() for p in at.rglob("*")), "a link in place of a file")
@@ -97,7 +97,7 @@ class Folder:
         self.say(f"{len(listed)} files: each has the stated sha256, and no other")
 
     def check(self) -> None:
-        """5. Privacy: of all parts, whose lines become lines of this folder, and the sum of ρ."""
+        """5. Privacy: check all parts, add their lines to this folder's, and check the sum of ρ."""
         self.check_files()
         for name, part in self.parts.items():
             part.say = lambda line, name=name: self.say(f"{name}: {line}")
@@ -113,7 +113,7 @@ class Folder:
 
 
 class Attribute:
-    """An attribute: its entry in the schema, and the integer matrix C that measures it."""
+    """An attribute, with its entry in the schema and the integer matrix C of its measurement."""
 
     def __init__(self, name: str, given: dict[str, Any], rows: list[str] | None) -> None:
         base, n = given.get("base"), len(given.get("categories") or given.get("edges", ())[1:])
@@ -163,7 +163,7 @@ class Release(Folder):
         self.tables = [self.at(entry["attributes"]) for entry in record["marginals"]]
 
     def check_unit(self) -> None:
-        """2. Unit of privacy: data that differ in one row, or in all rows of a person."""
+        """2. Unit of privacy: neighbouring data differ in one row, or in all rows of a person."""
         record, plan, k = self.record, self.plan, self.record["rows_per_person"]
         same = all(repr(record.get(x)) == repr(plan.get(x)) for x in (*UNIT, "per_person"))
         relations = ("add-remove",) if self.weight else ("add-remove", "replace")
@@ -172,7 +172,7 @@ class Release(Folder):
         need(not self.weight or not any(a.squares for a in self.own), "squares of weighted rows")
 
     def check_measured(self) -> None:
-        """3. Measurements: exactly those sets from which the tables are computed."""
+        """3. Measurements: the measured sets are those from which the tables are computed."""
         wide = [[i for i in S if self.own[i].n > 1] for S in self.tables]
         inside = {T for S in wide for k in range(len(S) + 1) for T in itertools.combinations(S, k)}
         wanted = {T for T in inside | {()} if not {*T} <= {*self.public} or (self.moving and not T)}
@@ -181,14 +181,14 @@ class Release(Folder):
         need(str(self.unit) in [str(1 << b) for b in (range(10, 21) if parts else [0])], "units")
 
     def inner(self, D: Axes | None = (), sets: Iterable[Axes] | None = None) -> int:
-        """Return the least inner product of the ``s_T ⊗ C_i`` on two rows that differ in D."""
+        """Return the least inner product of the measurements of two rows that differ in D."""
         # affine in each attribute's inner product, so least where each is extreme; None: V
         ends = [a.ends[2 if D is None else i in D] for i, a in enumerate(self.own)]
         own = self.multipliers if sets is None else sets
         return sum(self.multipliers[T] ** 2 * math.prod(ends[i] for i in T) for T in own)
 
     def moved(self) -> Fraction | int:
-        """4. Sensitivity: the largest squared change of all ``s_T ⊗ C_i``, for u = 1."""
+        """4. Sensitivity: the largest squared change of all integers before noise, for u = 1."""
         if grows := [i for i in {*itertools.chain(*self.tables)} if "unit" in self.own[i].given]:
             return self.paid(grows)
         if self.record["neighbors"] == "add-remove":
@@ -216,7 +216,7 @@ class Release(Folder):
         return max(sums)
 
     def check(self) -> None:
-        """5. Privacy: σ, ρ and the budget, after the other checks."""
+        """5. Privacy: make checks 1 to 4, then check σ, ρ and the budget."""
         self.check_files()
         self.check_unit()
         self.check_measured()
@@ -263,7 +263,7 @@ class Release(Folder):
 
 
 def largest_change(C: Sequence[Sequence[int]], k: int, apart: int) -> int:
-    """Return the largest ``Σ_{i,j∈π} |(C'C)_ij|``, or a bound; π: <= k ticks, ``apart`` apart."""
+    """Return a bound on ``Σ_{i,j∈π} |(C'C)_ij|`` for any set π of <= k ticks, ``apart`` apart."""
     n, r, columns = len(C), apart - 1, [*itertools.zip_longest(*C, fillvalue=0)]
     X = [[abs(sum(map(mul, a, b))) for b in columns] for a in columns]
     if k < 3 or k**2 * sum(math.comb(n - j * r, j + 1) for j in range(k)) < 2**23:
@@ -337,7 +337,7 @@ class Stream(Release):
 
 
 class Combined(Folder):
-    """Tables combined from releases of the same rows; the folder also holds these releases."""
+    """Tables combined from releases of the same rows, in a folder with these releases."""
 
     free = ("releases/", *Folder.free)
 
@@ -357,7 +357,7 @@ class Combined(Folder):
 
 
 class Changes(Folder):
-    """Changes between two releases, whose folders are given, or are beside this one."""
+    """Changes between two releases, whose folders are given or are next to this one."""
 
     named, free, total = "changes.json", ("verifier/",), "rho_of_both"
 
@@ -380,7 +380,7 @@ KINDS |= {"gaussnoise.combined/1": Combined, "gaussnoise.changes/1": Changes}
 
 
 def opened(path: Path, *releases: Path) -> Any:
-    """Return the object that checks a folder; ``releases``: both, for a folder of changes."""
+    """Return the object that checks a folder; ``releases`` are those of a folder of changes."""
     name = next((x for x in ("stream.json", "changes.json") if (path / x).exists()), "release.json")
     need(not (path / name).is_symlink(), "a link in place of a file")
     need((path / name).exists(), "there is no release.json", NotImplementedError)

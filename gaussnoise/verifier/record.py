@@ -1,4 +1,4 @@
-"""6. Texts of the record: labels, unit, workload and request, and all that it states twice."""
+"""6. Texts of the record: labels, unit, workload, request, and agreement of repeated entries."""
 
 import datetime
 import hashlib
@@ -17,7 +17,7 @@ REPEATED += "person rows_per_person_and_tick rows_counted epsilon_delta_of_all_t
 
 
 def texts(value: Any) -> Any:
-    """Return labels and edges of bins as texts, also those in lists and objects."""
+    """Return labels and edges of bins as texts, also inside lists and objects."""
     if isinstance(value, dict | list):
         of = value.items() if isinstance(value, dict) else enumerate(value)
         found = {key: texts(x) for key, x in of}
@@ -37,7 +37,7 @@ def floats(value: Any) -> Any:
 
 
 def entry_of(name: str, own: Attribute) -> dict[str, Any]:
-    """Return what a record must say about an attribute, from its entry in the schema."""
+    """Return the required entry of a record for an attribute, from its entry in the schema."""
     given, words = own.given, texts(own.given)
     edges, clip, base = given.get("edges", []), given.get("clip"), given.get("base")
     bins = [f"{'[('[a == '-inf']}{a}, {b})" for a, b in itertools.pairwise(texts(edges))]
@@ -72,7 +72,7 @@ def entry_of(name: str, own: Attribute) -> dict[str, Any]:
 
 
 def domain_of(one: Release) -> list[dict[str, Any]]:
-    """Return what a record must say about all attributes, from their schema."""
+    """Return the required entries of a record for all attributes, from their schema."""
     found = [*map(entry_of, one.names, one.own)]
     for entry, a in zip(found, one.own, strict=True):
         fault = f"labels of {entry['name']!r}"
@@ -81,7 +81,7 @@ def domain_of(one: Release) -> list[dict[str, Any]]:
 
 
 def unit_text(one: Release) -> str:
-    """Return the unit of privacy of a release, as the record must state it."""
+    """Return the required text of a release's record on the unit of privacy."""
     plan, k = one.plan, one.record["rows_per_person"]
     rows = f"{k} {'record' if plan.get('per_person') else 'row'}{' is' if k == 1 else 's are'}"
     if plan["person"] is None:
@@ -90,7 +90,7 @@ def unit_text(one: Release) -> str:
 
 
 def relation_text(one: Release) -> str:
-    """Return which data are neighbours in a release, as the record must state it."""
+    """Return the required text of a release's record on neighbouring data."""
     k, person, public = one.record["rows_per_person"], one.plan["person"], one.plan.get("public")
     one_row, end = k == 1, "the number of rows is private"
     if one.record["neighbors"] == "add-remove":
@@ -109,7 +109,7 @@ def relation_text(one: Release) -> str:
 
 
 def unit_text_of_ticks(one: Stream) -> str:
-    """Return the unit of privacy of a stream, as the record must state it."""
+    """Return the required text of a stream's record on the unit of privacy."""
     text, k, rows = unit_text(one), one.reports, one.record["rows_per_person"]
     if one.plan["person"] is not None:
         text = f"{text} in each of at most {k} ticks"
@@ -122,7 +122,7 @@ def unit_text_of_ticks(one: Stream) -> str:
 
 
 def taking_part(one: Stream) -> str:
-    """Return in which ticks a person may take part, as the record must state it."""
+    """Return the required text of a stream's record on the ticks of one person."""
     person, k, rows = one.plan["person"], one.reports, one.record["rows_per_person"]
     own = "one row" if rows == 1 else f"at most {rows} rows"
     who = own if rows == 1 else f"{own} of one person"
@@ -139,7 +139,7 @@ def taking_part(one: Stream) -> str:
 
 
 def check_request(one: Release, unit: str, weights: list[float], bases: Any, more: Any) -> None:
-    """Check the unit in words, and the sha256 of the request, which has these bases if any."""
+    """Check the text of the unit, and the sha256 of the request made from these arguments."""
     record, plan = one.record, one.plan
     rows = itertools.chain(*one.noise.get("contrasts", {}).values(), record.get("time_matrix", ()))
     need(all(" ".join(str(int(x)) for x in row.split(" ")) == row for row in rows), "integers")
@@ -166,7 +166,7 @@ def check_request(one: Release, unit: str, weights: list[float], bases: Any, mor
 
 
 def terms_of(one: Release, domain: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return {attribute: base} of every asked table, in the order of the domain."""
+    """Return {attribute: base} of every requested table, in the order of the domain."""
     usual = {entry["name"]: entry.get("base", "identity") for entry in domain}
     return [
         {n: usual[n] if t[n] is None else t[n] for n in sorted(t, key=one.names.index)}
@@ -194,7 +194,7 @@ def check_release(one: Release) -> None:
 
 
 def check_stream(one: Stream) -> None:
-    """Check the texts of a stream's record, and that the records of its ticks repeat them."""
+    """Check the texts of a stream's record, and the same texts in the records of its ticks."""
     record, terms = one.record, terms_of(one, domain_of(one))
     part = taking_part(one)
     need(record["participation"] == part, f"not {part!r}")

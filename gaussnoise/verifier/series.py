@@ -1,4 +1,4 @@
-"""Checks of tables that are computed from several others: of streams and of combined releases."""
+"""Checks of tables of streams and of combined releases, computed from several other tables."""
 
 import math
 import tomllib
@@ -11,7 +11,7 @@ from .tables import ONE, Cells, Measured, Tables, Units, dyadic, is_read
 
 # ---- Streams
 class Ticks(Measured):
-    """The tables of a stream: those of each tick, and the noisy integers they are computed from."""
+    """The tables of a stream: the tables of each tick, and the noisy integers behind them."""
 
     def __init__(self, one: Stream) -> None:
         super().__init__(one)
@@ -47,7 +47,7 @@ class Ticks(Measured):
         self.slacks += [slack for T, (_, slack) in self.known.items() if T[:1] != (-1,)]
 
     def combined(self, S: Axes) -> tuple[tuple[list[int], int], float]:
-        """Return the combination of ticks that was measured at the last one, and its rounding."""
+        """Return the weighted sum of ticks measured at the last tick, and its rounding error."""
         row, ticks = self.rows[len(self.periods) - 1], [own[S] for own in self.periods]
         most = max(bits for _, bits, _ in ticks)
         pairs = [*zip(row, ticks, strict=True)]
@@ -68,7 +68,7 @@ def check_stream(one: Stream) -> None:
 
 # ---- Combined folders
 def means_of(folder: Combined) -> tuple[dict[Axes, list[Fraction]], Units, dict[Axes, float]]:
-    """Return the weighted mean of every measurement, its variance, and its rounding error."""
+    """Return {set: weighted mean of its measurements}, with variances and rounding errors."""
     every, means, noise, blurs = dict[Axes, list[Any]](), {}, dict[Axes, Fraction](), {}
     for of in (part.numbers for part in folder.parts.values()):
         for T, (whole, slack) in of.known.items():
@@ -94,7 +94,7 @@ def means_of(folder: Combined) -> tuple[dict[Axes, list[Fraction]], Units, dict[
 
 
 def check_combined(folder: Combined) -> None:
-    """Check that the tables are the precision-weighted means of the releases' tables."""
+    """Check that tables are means of the releases' tables, weighted by inverse variances."""
     record, parts = folder.record, [part.numbers for part in folder.parts.values()]
     for one, source in zip(folder.parts.values(), record["combined_from"], strict=True):
         listed = [entry["attributes"] for entry in one.record["marginals"]]

@@ -1,7 +1,8 @@
-"""7. Deviations and 8. Estimates: checks of tables against the noisy integers they are made of.
+"""7. Deviations and 8. Estimates: checks of tables against the noisy integers.
 
-Let [v_i, R_i] be the inverse of the row (1, ..., 1) on top of C_i. From noisy integers y_T, table S
-is x_S = Σ_{T⊆S} (⊗_{i∈T} R_i) y_T / (u s_T) ⊗_{i∈S∖T} v_i; see privacy.py for C_i, u and s_T.
+Let [v_i, R_i] be the inverse of the matrix with rows (1, ..., 1) and C_i. From noisy integers y_T,
+table S is x_S = Σ_{T⊆S} (⊗_{i∈T} R_i) y_T / (u s_T) ⊗_{i∈S∖T} v_i; see privacy.py for C_i, u and
+s_T.
 """
 
 import csv
@@ -31,13 +32,13 @@ LETTERS = [x + y for x in ["", *ascii_uppercase] for y in ascii_uppercase]  # na
 
 
 def subsets(S: Sequence[int]) -> Iterator[Axes]:
-    """Yield all subsets, in the order of S."""
+    """Yield all subsets of S, each in the order of S."""
     return (T for k in range(len(S) + 1) for T in itertools.combinations(S, k))
 
 
 # ---- Matrices and sums over cells
 def times(A: Matrix, B: Matrix) -> list[list[int]]:
-    """Return A B for integer matrices; each row of B is packed into one large integer."""
+    """Return A B for integer matrices, quickly: a row of B is packed into one large integer."""
     most, more = (max(abs(x) for row in M for x in row) for M in (A, B))
     w, n = (len(B) * most * more + more).bit_length() // 8 + 1, len(B[0])
     off, found = 1 << (8 * w - 1), []
@@ -52,7 +53,7 @@ def times(A: Matrix, B: Matrix) -> list[list[int]]:
 
 
 def inverse_of(A: Matrix, one: int) -> list[list[int]]:
-    """Return ``one`` times the inverse of an integer matrix, after checking their product."""
+    """Return ``one`` times the inverse of an integer matrix, after a check of the product."""
     unit = [[one * (i == k) for k in range(len(A))] for i in range(len(A))]
     work = [[x * one for x in row] + own for row, own in zip(A, unit, strict=True)]
     for k in range(len(A)):
@@ -71,7 +72,7 @@ def inverse_of(A: Matrix, one: int) -> list[list[int]]:
 
 
 class Cells(NamedTuple):
-    """The cells of an attribute, the matrix C that measures it, and numbers computed from C."""
+    """The cells of an attribute, its matrix C, and numbers computed from C."""
 
     labels: list[str]
     matrix: list[list[int]] | None
@@ -84,12 +85,12 @@ class Cells(NamedTuple):
 
 
 def spread_of(rows: Matrix) -> tuple[list[int], list[int]]:
-    """Return the variances of rows of [v, R] under unit noise, and their squares of v."""
+    """Return the squared norms of the rows of R, and the squares of v, for rows of [v, R]."""
     return [sum(x * x for x in row[1:]) // ONE for row in rows], [x * x // ONE for x, *_ in rows]
 
 
 def cells_of(attribute: Attribute, labels: list[str], rows: object) -> Cells:
-    """Return the cells of an attribute; ``rows``: whether the record states its matrix C."""
+    """Return the cells of an attribute; ``rows`` is true if the record has its matrix C."""
     n, C, square = attribute.n, attribute.matrix, attribute.square
     if C is None or not rows:
         own, rest = [ONE * (n - 1) // (n**3 if n > 2 else 4)] * n, [ONE // n**2] * n
@@ -101,7 +102,7 @@ def cells_of(attribute: Attribute, labels: list[str], rows: object) -> Cells:
 
 
 def along(values: list[Any], lead: int, own: Cells, measured: bool) -> list[Any]:
-    """Return C (if ``measured``) or sums along one axis; ``lead``: the size of axes before it."""
+    """Return values with the axis after axes of size ``lead`` times C (``measured``) or summed."""
     found, n = [], len(own.labels)
     rest = len(values) // (lead * n)
     for start in range(0, len(values), n * rest):
@@ -118,7 +119,7 @@ def along(values: list[Any], lead: int, own: Cells, measured: bool) -> list[Any]
 
 
 def variances(S: list[Cells], weights: dict[Axes, int], axis: int = 0) -> list[int]:
-    """Return ``Σ_T weight_T ⊗_{i∈T} own_i ⊗_{i∉T} rest_i`` for every cell of a table."""
+    """Return every cell's variance, ``Σ_T weights[T] ⊗_{i∈T} own_i ⊗_{i∉T} rest_i``, in table S."""
     if axis == len(S):
         return [weights.get((), 0)]
     mine = {T[1:]: w for T, w in weights.items() if T[:1] == (axis,)}
@@ -131,7 +132,7 @@ def variances(S: list[Cells], weights: dict[Axes, int], axis: int = 0) -> list[i
 
 
 def dyadic(numbers: Iterable[float]) -> tuple[list[int], int]:
-    """Return (integers, bits): doubles as integers over 2^bits."""
+    """Return (integers, bits) such that the doubles are exactly integers / 2^bits."""
     ratios = [x.as_integer_ratio() for x in numbers]
     bits = max(below.bit_length() - 1 for _, below in ratios)
     return [above << (bits + 1 - below.bit_length()) for above, below in ratios], bits
@@ -144,7 +145,7 @@ def is_read(name: str) -> bool:
 
 
 def sheet_of(book: zipfile.ZipFile, sheet: int, sheets: range) -> Iterator[list[str]]:
-    """Yield the rows of a sheet before its totals, after a check of the parts of the workbook."""
+    """Check the parts of a workbook, and yield the rows of a sheet before its totals."""
     count = sum(name.startswith("xl/worksheets/") for name in book.namelist())
     own = [f"xl/worksheets/sheet{k}.xml" for k in range(1, count + 1)] + ["xl/styles.xml"]
     parts = ["[Content_Types].xml", "_rels/.rels", "xl/workbook.xml", LINKS, *own]
@@ -174,7 +175,7 @@ def sheet_of(book: zipfile.ZipFile, sheet: int, sheets: range) -> Iterator[list[
 
 
 def rows_of(path: Path, heads: list[str], sheet: int, sheets: range) -> Iterator[list[str]]:
-    """Yield the rows of a table after its header, from CSV, JSON lines or a sheet of a workbook."""
+    """Yield the rows of a table after its header, from CSV, JSON lines or a workbook."""
     if path.suffix == ".xlsx":
         marks = ["mark"] if heads[-4:] == NUMBERS else []
         with zipfile.ZipFile(path) as book:
@@ -201,7 +202,7 @@ def rows_of(path: Path, heads: list[str], sheet: int, sheets: range) -> Iterator
 
 
 class Tables:
-    """The tables of a folder: the estimates that were read, and the integers computed from them."""
+    """The tables of a folder: the estimates read, and the integers computed from them."""
 
     alone = False  # whether measurements of one table only may be forgotten
 
@@ -215,10 +216,10 @@ class Tables:
 
     # ---- 7. Deviations
     def read(self, at: Path, entry: Any, noise: Units, close: float) -> tuple[list[float], float]:
-        """Return estimates after checks of labels, intervals and deviations; [] if not read.
+        """Check labels, intervals and deviations; return the estimates, or [] if not read.
 
-        Also return their rounding error: noise may have cancelled larger numbers. ``noise``: the
-        variance of each measurement, in units of counts; ``close``: the relative tolerance.
+        Also return a bound on their rounding error. ``noise`` has the variance of each measurement,
+        in units of counts; ``close`` is the relative tolerance.
         """
         S, name, found = self.folder.at(entry["attributes"]), entry["file"], []
         own, n = [self.own[i] for i in S], math.prod(self.sizes[i] for i in S)
@@ -259,7 +260,7 @@ class Tables:
 
     @staticmethod
     def numbers(cells: list[str], name: str, ends: Sequence[int] = ()) -> list[float]:
-        """Return numbers, nan if empty, of which ``ends`` may be infinite; but no text as 1_0."""
+        """Return cells as numbers, nan if empty; only those at ``ends`` may be infinite."""
         plain = [x for k, x in enumerate(cells) if k not in ends or x.strip("-") != "inf"]
         need({*"".join(plain)} <= {*"0123456789.e+-"}, f"a number of {name}")
         return [float(x or "nan") for x in cells]
@@ -272,7 +273,7 @@ class Tables:
         return [variance / ONE * float(top) for variance in variances(own, shares)]
 
     def check_entry(self, entry: Any, deviations: list[float], close: float) -> None:
-        """Check what the record says of a table; ``close``: rounding of ``deviations``."""
+        """Check a table's entry in the record; ``close`` is the tolerance of ``deviations``."""
         name, n, first = entry["file"], len(deviations), 0
         if name.endswith(".xlsx"):  # one sheet for each table, with one header line
             first = 1 + ((self.tables.index(self.folder.at(entry["attributes"])) + 1) << 20)
@@ -290,7 +291,7 @@ class Tables:
 
     # ---- 8. Estimates
     def margin(self, S: Axes, values: list[Any], T: Axes) -> list[Any]:
-        """Return sums over attributes outside T, multiplied by C_i for i in T unless T[0] is -1."""
+        """Return sums over attributes outside T, times C_i for i in T unless T[0] is -1."""
         for k in reversed(range(len(S))):
             if T[:1] != (-1,) or S[k] not in T:
                 lead = math.prod(self.sizes[i] for i in S[:k])
@@ -298,10 +299,10 @@ class Tables:
         return values
 
     def check_integers(self, name: str, S: Axes, table: Any, error: float, units: Units) -> None:
-        """Check that a table is made of integers, and of the same ones as the other tables.
+        """Check that a table is computed from integers, the same as those of other tables.
 
-        ``table``: (integers, bits), over 2^bits; ``units``: the factor from counts to integers, by
-        measured set T, or by (-1, *Q) for exact counts.
+        ``table`` has (integers, bits): estimates are integers / 2^bits. ``units`` has the factor
+        from counts to integers for each measured set T, or (-1, *Q) for exact counts.
         """
         for T, unit in units.items():
             if not {*T} - {-1} <= {*S}:
@@ -326,7 +327,7 @@ class Tables:
             need(all(agree), f"{name} disagrees with another table on a margin")
 
     def say(self, slacks: list[float]) -> None:
-        """Report how many measurements were recovered as integers."""
+        """Add a line on how many measurements were recovered as integers."""
         fine, say = sum(slack < 0.25 for slack in slacks), self.folder.say
         say("standard deviations and intervals of tables: of sigma, multipliers and matrices")
         say(f"{len(slacks)} measurements, {fine} as integers: the same from all tables")

@@ -26,7 +26,7 @@ _USAGE = "usage: verify.py [PATH], or of changes and both releases [PATH BEFORE 
 
 
 def check_rest(folder: Folder, *, alone: bool = True) -> None:
-    """Check all but privacy, parts first; ``alone``: the folder is not a part of a combined one."""
+    """Make all checks but privacy, parts first; ``alone`` is false for part of a combination."""
     for part in folder.parts.values():
         check_rest(part, alone=not isinstance(folder, Combined))
     if isinstance(folder, Stream):
@@ -45,7 +45,7 @@ def check_rest(folder: Folder, *, alone: bool = True) -> None:
 
 
 def verified(at: str | Path, *releases: Path, answer: Any = optimality.Answer) -> list[str]:
-    """Return lines that begin with "checked" or "unchecked"; or one, with "FAILED" or "UNKNOWN".
+    """Return lines that begin with "checked" or "unchecked", or one "FAILED" or "UNKNOWN" line.
 
     ``releases``: the folders of both releases, for a folder of changes.
     """

@@ -1,4 +1,4 @@
-"""The work of Spark's tasks for a tick. A task may run twice, be killed, or finish too late."""
+"""The work of Spark's tasks for a tick. Tasks may be killed, or run twice."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ PERIOD, CUMULATIVE = "period", "cumulative"
 @final
 @dataclass(frozen=True)
 class Kept:
-    """The files of one tick (release): exact counts and noisy integers of each group of tables.
+    """The files of one tick, with the exact counts and noisy integers of each group of tables.
 
     A group is the set of tables that one Spark task measures.
 
@@ -51,8 +51,7 @@ class Kept:
     digests: Mapping[str, str]
 
     def load(self, folder: Path, part: int) -> Integers:
-        """Return the integers of group number ``part`` of the tables, as a flat array, from one of
-        the two folders.
+        """Return the integers of group number ``part`` of the tables, as a flat array.
 
         Raises:
             StreamError: the file differs from the committed one.
@@ -66,8 +65,7 @@ class Kept:
 @final
 @dataclass(frozen=True)
 class Drawing:
-    """The plan and the layout, which say which noisy integers are in the file of each group of
-    tables.
+    """The plan, and the layout of the noisy integers in the file of each group of tables.
 
     A group is the set of tables that one Spark task measures.
 
@@ -80,8 +78,7 @@ class Drawing:
     layout: Layout
 
     def residuals(self, part: int) -> list[Subset]:
-        """Return the attribute sets whose residuals are in the file of group number ``part``, in
-        their order.
+        """Return the attribute sets of the residuals in the file of group number ``part``.
 
         A residual is the part of a table that no smaller table determines.
         """
@@ -89,8 +86,7 @@ class Drawing:
 
     @cached_property
     def places(self) -> Mapping[Subset, tuple[int, slice]]:
-        """{attribute set: (number of the group that measures its residual, the slice in this
-        group's file)}.
+        """{attribute set: (number of its residual's group, slice of this group's file)}.
 
         A residual is the part of a table that no smaller table determines.
         """
@@ -117,10 +113,10 @@ def measure(
     noisy: Commits,
     parts: Parts,
 ) -> Batches:
-    """Write the exact counts of groups of tables to files, and then their noisy integers.
+    """Write the exact counts of groups of tables to files, then their noisy integers.
 
-    Noisy integers are made from the counts of all ticks (releases) so far. Yield the name and the
-    sha256 of every file.
+    Noisy integers are made from the counts of all ticks so far. Yield the name and the sha256 of
+    every file.
 
     Each file is committed once. Noise is drawn for the committed counts, even if another task
     committed them.
@@ -150,7 +146,7 @@ def measure(
 
 
 def _draw(drawing: Drawing, part: int, group: Subset, weighted: Integers, path: Path) -> None:
-    """Draw noise for a group of attributes; write its ``weighted`` counts plus the noise."""
+    """Write the ``weighted`` counts of a group of tables, plus drawn noise, to a file."""
     query = drawing.layout.query
     noisy = [
         query.noisy(
@@ -164,7 +160,7 @@ def _draw(drawing: Drawing, part: int, group: Subset, weighted: Integers, path: 
 
 
 def _save(values: Integers, path: Path) -> None:
-    """Write integers to a new file as int64, or as decimal digits if they may need more bits."""
+    """Write integers to a new file as int64, or as decimal digits if they are too large."""
     if values.dtype == object:
         small = all(abs(x) < MOST_SUM for x in values)
         values = values.astype(np.int64) if small else np.array([b"%d" % x for x in values])
@@ -181,7 +177,7 @@ def write_tables(
     commits: Commits,
     parts: Iterable[int],
 ) -> Batches:
-    """Write tables to files: tables of the last tick (release), and tables of all ticks so far.
+    """Write the tables of the last tick, and the tables of all ticks so far, to files.
 
     Args:
         drawing: the plan of the measurements.

@@ -43,7 +43,7 @@ _COUNTED, _MEASURED = "exact-counts", "measured"
 @final
 @dataclass(frozen=True, eq=False)
 class GroupsCommit(AbstractCommit):
-    """The record of one tick (release) whose counts and measurements are in the files of a folder.
+    """The record of one tick whose counts and measurements are in the files of a folder.
 
     Attributes:
         folder: the folder's name.
@@ -58,9 +58,7 @@ class GroupsCommit(AbstractCommit):
 
     @property
     def measurements_sha256(self) -> str:
-        """The sha256 of the list of all files of noisy measurements, with their names and sha256
-        values.
-        """
+        """The sha256 of the list of all files of noisy measurements; it has each file's sha256."""
         public = {
             name: own for name, own in self.digests.items() if name.startswith(f"{_MEASURED}/")
         }
@@ -70,8 +68,7 @@ class GroupsCommit(AbstractCommit):
 @final
 @dataclass(frozen=True, eq=False)
 class Executors(AbstractMaker[GroupsCommit]):
-    """The object that lets Spark's executors count rows, draw noise and write the tables of ticks
-    (releases).
+    """The object that lets Spark's executors count rows, draw noise, and write tables.
 
     Attributes:
         plan: the plan of the stream.
@@ -96,16 +93,12 @@ class Executors(AbstractMaker[GroupsCommit]):
 
     @cached_property
     def drawing(self) -> Drawing:
-        """The plan of the stream, with the layout that assigns tables and residuals to
-        Spark tasks.
-        """
+        """The plan of the stream, and the layout of tables and residuals for Spark's tasks."""
         return Drawing(self.plan, layout_of(self.plan))
 
     @property
     def most_bytes(self) -> int:
-        """An upper bound on the size in bytes of the file that lists the files of a tick
-        (release).
-        """
+        """An upper bound on the bytes of the file that lists the files of a tick."""
         return 2**20 + 2**9 * len(self.drawing.layout.groups)
 
     @cached_property
@@ -116,7 +109,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         return [tasks.kept_name(folder, part) for folder in folders for part in parts]
 
     def read(self, content: Any, sha256: str) -> GroupsCommit:
-        """Return the record of a tick (release) from ``content``, the parsed file.
+        """Return the record of a tick from ``content``, the parsed file.
 
         Raise ValueError unless it lists all files; their sha256 is checked only when they are read.
         """
@@ -132,12 +125,12 @@ class Executors(AbstractMaker[GroupsCommit]):
         return GroupsCommit(content["rows"], sha256, content.get("registry"), folder, digests)
 
     def drawn(self, tick: int, commits: list[GroupsCommit]) -> GroupsCommit:
-        """Count the rows of a tick (release), draw noise, and return the record of their files.
+        """Count the rows of a tick, draw noise, and return the record of their files.
 
         The record is on disk before this method returns.
 
-        Files of groups that a killed driver committed for the same rows are used. If that driver
-        had other rows, its files are deleted; no other user has seen them.
+        Files that a killed driver committed for the same rows are used. Files for other rows are
+        deleted; no other user has seen them.
         """
         token = secrets.token_hex(8)
         self.run.check_file_system(self.state.private / f"{tick:04d}-{token}.probe", token)
@@ -156,7 +149,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         return GroupsCommit(rows, sha256, registry.get("registry"), work.folder.name, digests)
 
     def _begun(self, tick: int, turn: Turn | None) -> tuple[Work, SparkRecords]:
-        """Return a tick's work folder, continued if its rows are the same, and the coded rows."""
+        """Return the work folder of a tick, which may be begun already, and the coded rows."""
         for folder in sorted(self.state.private.glob(f"{tick:04d}-*")):
             work = Work(folder)
             if work.begun and not folder.suffix:  # with a suffix, its removal was interrupted
@@ -187,11 +180,11 @@ class Executors(AbstractMaker[GroupsCommit]):
         return Run(self.plan.one_tick, self.drawing.layout, self.table, self.on_outside)
 
     def _records(self, work: Work | None, turn: Turn | None) -> SparkRecords:
-        """Return the rows with ticks and signs; with ``work=None``, all rows of every person."""
+        """Return rows with ticks and signs; ``turn`` limits which persons are counted."""
         return self.run.records(work, *self.plan.over.columns, admission=turn)
 
     def _check_rows(self, tick: int, records: SparkRecords) -> None:
-        """Raise DataError if any row, even one that would not be drawn, is of a wrong tick."""
+        """Raise DataError if any row, even one that is not counted, is of a wrong tick."""
         over = self.plan.over
         if over.period is None:
             return
@@ -211,7 +204,7 @@ class Executors(AbstractMaker[GroupsCommit]):
     def _measured(
         self, work: Work, records: SparkRecords, commits: list[GroupsCommit]
     ) -> dict[str, str]:
-        """Return {file: sha256} of a tick's counts and measurements; make missing files."""
+        """Write missing files of a tick's counts and measurements; return {file: sha256} of all."""
         counted = Commits(work.folder / _COUNTED, work.aside)
         places = {_COUNTED: counted, _MEASURED: work.measured}
         split = {name: name.split("/") for name in self._names}
@@ -228,7 +221,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         return Kept(commit.rows, folder / _COUNTED, folder / _MEASURED, commit.digests)
 
     def write(self, folder: Path, commits: list[GroupsCommit]) -> None:
-        """Write the tables, texts and record of the last committed tick (release) into ``folder``.
+        """Write the tables, texts and record of the last committed tick into ``folder``.
 
         Files of tables that an interrupted program finished are used.
         """
@@ -272,9 +265,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         return StoredTables(folder / CUMULATIVE, self.drawing.layout.table_places), files
 
     def tidy(self, commits: list[GroupsCommit]) -> None:
-        """Delete files that later ticks (releases) do not need: keys of tasks, and
-        unfinished work.
-        """
+        """Delete files that later ticks do not need: keys of tasks, and unfinished work."""
         published = {commit.folder for commit in commits}
         for folder in self.state.private.glob("[0-9]*-*"):
             if folder.name in published:
@@ -286,12 +277,12 @@ class Executors(AbstractMaker[GroupsCommit]):
 
 
 def layout_of(plan: StreamPlan) -> Layout:
-    """Return the layout of a stream: which Spark task measures which tables. No table is split."""
+    """Return the layout of a stream: Spark's tasks, and the whole tables that each measures."""
     return Layout.of(plan.one_tick, plan.query, MOST_HELD)
 
 
 def check_stream(plan: StreamPlan, format: str) -> None:
-    """Refuse streams that executors cannot run.
+    """Raise an error for a stream that executors cannot run.
 
     Raises:
         ParameterError: tables are in CSV files, rows have signs, or only the total is released.
