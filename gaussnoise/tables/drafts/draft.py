@@ -222,6 +222,8 @@ def _attribute(name: str, column: Seen, as_written: Callable[[str], str]) -> tup
         if short:
             spelt = _with_short(dict(spelt), short)
         values = in_order(words.keys() - {text for _, own in spelt for text in own})
+        if column.declared and set(values) <= set(column.declared):
+            values.sort(key=column.declared.index)
         said = "values" + (", of several kinds" if column.is_mixed else "")
         said += ", some numbers written like 007" if column.coded else ""
     elif column.is_integer and 0 < len(column.numbers) <= _MOST_INTEGERS:

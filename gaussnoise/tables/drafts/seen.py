@@ -93,11 +93,13 @@ class Seen:
         like_dates: some of the texts that resemble dates.
         names: the values, if they may be names of persons or an identifier; otherwise None.
         repeated: whether a value of ``names`` was seen twice.
+        declared: the categories of the column's type in its own order; empty if it has no order.
     """
 
     def __init__(self, dtype: nw.dtypes.DType, form: Form, *, named: bool) -> None:
         self.form, self._dtype, self._named = form, dtype, named
         self._closed = dtype in (nw.Categorical, nw.Enum) and form is Form.UNTYPED
+        self.declared: tuple[str, ...] = dtype.categories if isinstance(dtype, nw.Enum) else ()
         self._nulls, self._boundless = False, False
         self.coded, self.whole, self.repeated = False, True, False
         self.low, self.high = math.inf, -math.inf
@@ -223,10 +225,11 @@ class Seen:
             # read by category: a null among values would turn integer bounds into floats
             if self._closed:
                 native = column.to_native()
-                used = np.unique(native.cat.codes.to_numpy())
+                used, rows = np.unique(native.cat.codes.to_numpy(), return_counts=True)
                 self._add_nulls(bool((used < 0).any()))
-                return self._add_objects(native.cat.categories[used[used >= 0]].to_list())
-            return self._add_objects(column.to_list())
+                values = native.cat.categories[used[used >= 0]].to_list()
+                return self._add_objects(zip(values, rows[used >= 0].tolist(), strict=True))
+            return self._add_objects((value, 1) for value in column.to_list())
         if self._dtype in (nw.Categorical, nw.Enum):
             column = column.cast(nw.String)
         values = column.to_arrow()
@@ -354,27 +357,27 @@ class Seen:
         if isinstance(number, float):
             self.whole = False
 
-    def _add_objects(self, values: Iterable[object]) -> None:
-        """Add Python objects of any types, one by one."""
+    def _add_objects(self, values: Iterable[tuple[object, int]]) -> None:
+        """Add Python objects of any types, each with its number of rows."""
         texts: Counter[str] = Counter()
-        for value in values:
+        for value, rows in values:
             if isinstance(value, str):
-                texts[str.__str__(value)] += 1
+                texts[str.__str__(value)] += rows
             elif isinstance(value, bool | np.bool_):
-                self._add("truths", str(bool(value)).lower(), bool(value), 1)
+                self._add("truths", str(bool(value)).lower(), bool(value), rows)
             elif isinstance(value, int | float | np.integer | np.floating | decimal.Decimal):
                 number = number_of(value, Form.UNTYPED)
                 if number is not None and math.isfinite(number):
                     whole = number == int(number) and abs(number) < INEXACT
                     exact = int(number) if whole else None
                     own = number if exact is None else exact
-                    self._add_number(own, str(own), 1)
+                    self._add_number(own, str(own), rows)
                 else:
                     self._nulls = True
             elif isinstance(value, datetime.date | np.datetime64):
-                self._add_day(value)
+                self._add_day(value, rows)
             elif type(value).__name__ in ("Interval", "Period"):  # classes of pandas
-                self._add("texts", str(value), str(value), 1)
+                self._add("texts", str(value), str(value), rows)
             else:
                 self._nulls = True
         for text, rows in texts.items():
@@ -387,7 +390,7 @@ class Seen:
                 self._read(text, rows)
         self._measure_all()
 
-    def _add_day(self, value: datetime.date | np.datetime64) -> None:
+    def _add_day(self, value: datetime.date | np.datetime64, rows: int) -> None:
         """Add a date or a timestamp; one with a time zone counts as missing."""
         day = value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value
         zoned = getattr(day, "tzinfo", None) is not None
@@ -396,7 +399,7 @@ class Seen:
             return
         self.months.add(day.year * 12 + day.month - 1)
         text = str(day).removesuffix(" 00:00:00")
-        self._add("dates", text, text, 1)
+        self._add("dates", text, text, rows)
 
     def _add_numbers(self, values: Arrow) -> None:
         """Add an arrow array of numbers without nulls."""

@@ -647,6 +647,26 @@ def test_names_of_months_and_days_are_in_the_order_of_the_calendar(texts, order)
     assert attribute.categories == tuple(order.split())
 
 
+@pytest.mark.parametrize("kind", [str, "category"])
+def test_the_frequent_spelling_names_a_category_whatever_its_type(kind):
+    texts = pd.Series(["male"] * 50 + ["Male "] * 2 + ["female"] * 48).astype(kind)
+    attribute, _ = of(pd.DataFrame({"v": texts}))
+    assert attribute.categories == ("female", "male")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.Series(pd.Categorical(["b", "c", "a"] * 20, ["c", "a", "b"], ordered=True)),
+        pl.Series(["b", "c", "a"] * 20, dtype=pl.Enum(["c", "a", "b", "unused"])),
+    ],
+)
+def test_an_ordered_type_keeps_its_order(values):
+    frame = pl.DataFrame if isinstance(values, pl.Series) else pd.DataFrame
+    attribute, _ = of(frame({"v": values}))
+    assert attribute.categories == ("c", "a", "b")
+
+
 @pytest.mark.parametrize(
     "order",
     [
