@@ -37,8 +37,7 @@ def published(folder: Path, ticks: str | None) -> TableRelease:
         return TableRelease.load(folder)
     if ticks is None:
         return tables.total()
-    first, last = ticks_of(ticks)
-    return tables.difference(last, first - 1)
+    return tables.window(*ticks_of(ticks))
 
 
 def tick_in(folder: Path) -> tuple[Path, int] | None:

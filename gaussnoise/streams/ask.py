@@ -100,7 +100,7 @@ def _answer(tables: "StreamTables", asked: Question, question: str, level: float
                 f"ask: {question}: expected one of the {done} ticks so far, or some in their order"
             )
         if first < last:
-            found = answered(tables.difference(last, first - 1), asked.of, question, level)
+            found = answered(tables.window(first, last), asked.of, question, level)
             return replace(found, meaning=f"{found.meaning} in {said(first, last)}")
         ticks, which = (last,), f"in {said(last)}"
     listed = []

@@ -112,7 +112,7 @@ class Stream:
     ...     stream = plan.start(f"{folder}/weekly")
     ...     for week in (1, 2):
     ...         total = stream.tick(pa.table({"sex": ["F", "M", "F"] * 400}), number=week)
-    ...     more = stream.difference(2, 1)["sex"]
+    ...     more = stream.window(2, 2)["sex"]
     >>> print(total.times, more.estimate.shape)
     ticks 1 to 2 (2,)
     """
@@ -362,9 +362,9 @@ class Stream:
         """Return the counts of all rows up to a tick, by default the last one."""
         return self._total(len(self) if tick is None else tick, "pyarrow")
 
-    def difference(self, later: int, earlier: int) -> TableRelease:
-        """Return the counts of the rows of ticks ``earlier + 1`` to ``later``."""
-        return self.tables.difference(later, earlier)
+    def window(self, first: int, last: int) -> TableRelease:
+        """Return the tables that count the rows of ticks ``first`` to ``last``."""
+        return self.tables.window(first, last)
 
     def combined(self, weights: "ArrayLike") -> TableRelease:
         """Return ``Σ_t weights[t] · (counts of tick t)``: see :meth:`StreamTables.combined`."""

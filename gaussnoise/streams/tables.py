@@ -51,7 +51,7 @@ class StreamTables(PickledByArguments):
     >>> plan = gn.plan(schema, 1, gn.zCDP(0.1), over=gn.streams.Ticks(12))
     >>> days = [pa.table({"sex": ["F", "M", "F"] * 400})] * 3
     >>> so_far = plan.simulate(days, np.random.default_rng(0))
-    >>> two = so_far.total(), so_far.difference(3, 2)
+    >>> two = so_far.total(), so_far.window(3, 3)
     >>> print(*(f"{table['sex'].standard_deviation[0]:.3f}" for table in two))
     3.454 3.385
     """
@@ -71,25 +71,17 @@ class StreamTables(PickledByArguments):
 
     def period(self, tick: int) -> TableRelease:
         """Return the tables that count the rows of one tick."""
-        return self._window(tick, tick)
+        return self.window(tick, tick)
 
     def total(self, tick: int | None = None) -> TableRelease:
         """Return the tables that count all rows up to a tick, by default up to the last tick."""
-        return self._window(1, len(self) if tick is None else tick)
+        return self.window(1, len(self) if tick is None else tick)
 
-    def difference(self, later: int, earlier: int) -> TableRelease:
-        """Return the tables that count the rows of ticks ``earlier + 1`` to ``later``.
+    def window(self, first: int, last: int) -> TableRelease:
+        """Return the tables that count the rows of ticks ``first`` to ``last``.
 
-        These are ``total(later)`` minus ``total(earlier)``.
+        These are ``total(last)`` minus ``total(first - 1)``.
         """
-        if type(earlier) is not int or type(later) is not int or not 0 <= earlier < later:
-            raise ParameterError(
-                f"difference: expected ticks later > earlier >= 0, got {later!r:.50}, "
-                f"{earlier!r:.50}"
-            )
-        return self._window(earlier + 1, later)
-
-    def _window(self, first: int, last: int) -> TableRelease:
         weights = window(self.plan, first, last, len(self))
         return self._combined(weights, self.plan.over.said(first, last))
 

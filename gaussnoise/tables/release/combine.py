@@ -67,11 +67,11 @@ def combine(
         releases: two or more, under one neighbouring relation, for one ``rows_per_person``,
             column of persons, set of public attributes and weight of rows. Attributes of one name
             must have the same categories, edges or interval.
-        same_rows: "tested", or "assumed" for no test. With a column of persons there is no test:
-            each release draws anew which rows of a person are counted. Where persons have more
-            rows, the releases are of different rows, and estimates are of the rows that are counted
-            on average. Numbers and weights are not tested if plans round them to different
-            multiples.
+        same_rows: "tested", or "assumed" for no test. With a column of persons it must be
+            "assumed": each release draws anew which rows of a person are counted. Where persons
+            have more rows, the releases are of different rows, and estimates are of the rows that
+            are counted on average. Numbers and weights are not tested if plans round them to
+            different multiples.
         all_rows_fit: whether to assume that every row has valid values, if only some of the
             releases leave out the rows without one, as for :func:`difference`.
 
@@ -115,6 +115,12 @@ def combine(
             f"combine: expected all_rows_fit to be True or False, got {all_rows_fit!r:.80}"
         )
     listed = _checked(releases)
+    if same_rows == "tested" and (person := listed[0].plan.person) is not None:
+        raise ParameterError(
+            "combine: expected releases of rows, since those of persons cannot be tested for being "
+            f"of the same rows: each draws anew which rows of a person (column {person!r}) it "
+            'counts; hint: same_rows="assumed" if all counted the same table'
+        )
     fits = _left_out(listed)
     if fits and not all_rows_fit:
         raise ParameterError(
@@ -135,7 +141,7 @@ def combine(
     parts = tuple(part for release in listed for part in releases_of(release))
     first = listed[0].plan
     residuals, variances, gaps = _mean_measurements(listed, at, strategies)
-    is_tested = same_rows == "tested" and first.person is None
+    is_tested = same_rows == "tested"
     agreement = _agreement(gaps, schema, sources, first.weight) if is_tested else None
     measured = ByType(Orbits(tuple((i,) for i in range(len(at)))), dict.fromkeys(variances, 1))
     query = ResidualQuery(strategies, measured, None)

@@ -174,8 +174,8 @@ def test_totals_are_sums_and_tables_agree(drawn):
         sums = sum(out.period(t)[names].estimate for t in (1, 2, 3))
         np.testing.assert_allclose(out.total()[names].estimate, sums, rtol=0, atol=1e-9)
         later = out.total(3)[names].estimate - out.total(1)[names].estimate
-        np.testing.assert_allclose(out.difference(3, 1)[names].estimate, later, atol=1e-9)
-    for release in (out.period(2), out.total(), out.difference(3, 1), out.combined([1, -2, 0.5])):
+        np.testing.assert_allclose(out.window(2, 3)[names].estimate, later, atol=1e-9)
+    for release in (out.period(2), out.total(), out.window(2, 3), out.combined([1, -2, 0.5])):
         np.testing.assert_allclose(
             release["sex", "age"].estimate.sum(axis=0), release["age"].estimate, atol=1e-9
         )
@@ -219,7 +219,7 @@ def test_under_replacement_numbers_of_rows_are_exact():
     plan = planned(Ticks(3, 2, apart=1), workload=2, neighbors="replace")
     out = plan.simulate([rows(t, 10 + t) for t in range(3)], np.random.default_rng(1))
     assert [float(out.period(t)[()].estimate) for t in (1, 2, 3)] == [10, 11, 12]
-    assert float(out.difference(3, 1)[()].estimate) == 23
+    assert float(out.window(2, 3)[()].estimate) == 23
     assert float(out.total()[()].standard_deviation) == 0
     with pytest.raises(ParameterError, match="integer"):
         out.combined([0.5])
@@ -1009,7 +1009,7 @@ def test_requests_that_make_no_sense_are_refused(tmp_path):
         out.total().save(tmp_path / "saved")
     calls = [
         lambda: out.total(2),
-        lambda: out.difference(1, 1),
+        lambda: out.window(2, 1),
         lambda: out.combined([1, 1]),
         lambda: out.contrast({2: {}}),
     ]

@@ -224,13 +224,15 @@ def test_other_rows_are_noticed():
         gn.combine([today, later], same_rows="yes")
 
 
-def test_where_rows_of_persons_are_drawn_nothing_is_tested():
+def test_where_rows_of_persons_are_drawn_the_same_rows_must_be_assumed():
     many = PEOPLE.set_column(3, "who", pa.array(np.arange(500) // 50))
     plan = gn.plan(SCHEMA, 1, gn.zCDP(1e6), person="who", rows_per_person=2)
     drawn = [plan.simulate(many, np.random.default_rng(seed)) for seed in range(20)]
     assert len({tuple(release["age"].estimate.round()) for release in drawn}) > 1  # of other rows
     one, two, *_ = drawn
-    assert gn.combine([one, two]).plan.agreement is None
+    with pytest.raises(ParameterError, match=r"draws anew .*'who'.* same_rows=.assumed. if all"):
+        gn.combine([one, two])
+    assert gn.combine([one, two], same_rows="assumed").plan.agreement is None
 
 
 def test_numbers_are_combined_too():

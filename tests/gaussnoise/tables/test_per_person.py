@@ -221,7 +221,7 @@ def test_releases_of_other_records_are_not_combined():
     again = plan_of(person="who", per_person="mean").release(table, on_outside="drop")
     with pytest.raises(ParameterError, match="record of persons"):
         gn.combine([one, two])
-    combined = gn.combine([one, again]).means("stay", "sex")
+    combined = gn.combine([one, again], same_rows="assumed").means("stay", "sex")
     assert combined.over == "persons, each with the mean of their own numbers"
 
 
