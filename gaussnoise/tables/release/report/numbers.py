@@ -29,6 +29,7 @@ from ..table import AbstractEstimates, ProportionTable
 from ..text import beyond_text, unknown_text
 from ..tidy import LEVEL, level_text
 from .charts import Picture, Row, heat_chart, interval_chart, profile_chart
+from .order import reading_axes, reading_places
 from .render import Cell, category_text, digits_of, number, shown
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class Numbers:
         beside: a further column: shares of all rows, or the counts of rows for means.
         noun: the plural noun for the counted things.
         others: {attribute: its catch-all}, where it has one.
+        schema: the schema, from which the order of categories for readers is known.
     """
 
     table: AbstractEstimates
@@ -117,6 +119,7 @@ class Numbers:
     beside: AbstractEstimates | None = None
     noun: str = "rows"
     others: Mapping[str, str] = field(default_factory=dict[str, str])
+    schema: Schema | None = None
 
     @property
     def note(self) -> str:
@@ -147,7 +150,7 @@ class Numbers:
         groups = size // shape[-1] if len(shape) > 1 else 0
         if size + groups <= MOST_LINES:
             words = "One line for each number, in the order of the table below, which has them all."
-            return [self._intervals(cells_of(table, range(size)), words)]
+            return [self._intervals(cells_of(table, self.order), words)]
         if self.kind != "changes":  # since changes have two signs
             if len(shape) in (2, 3) and size <= _MOST_COLOURED and min(shape) <= _MOST_PANELS:
                 return self._colours()
@@ -167,6 +170,11 @@ class Numbers:
     def _headline(self) -> str:
         what = "changes" if self.kind == "changes" else "estimates"
         return f"{self.title}: {what} with {level_text(LEVEL)} intervals"
+
+    @cached_property
+    def order(self) -> list[int]:
+        """The places of all cells, indices in C order, in the order for readers."""
+        return reading_places(self.table, self.schema)
 
     def _intervals(self, cells: Sequence[Cell], words: str, hidden: int = 0) -> Picture:
         """Return a picture with a line for each cell; only its description mentions ``hidden``."""
@@ -205,15 +213,16 @@ class Numbers:
             hidden, grey = np.isin(marks, LOW_RELIABILITY), "where noise leaves a mean unreliable"
             seen = table.standard_deviation[~hidden]
             digits = digits_of(float(np.median(seen))) if seen.size else 0
+        axes = reading_axes(table, self.schema)
         cells = np.where(hidden, np.nan, table.estimate)
-        names = [list(map(str, own)) for own in table.labels]
+        names = [[str(own[k]) for k in axis] for own, axis in zip(table.labels, axes, strict=True)]
         scale = 0.0, float(np.nanmax(cells, initial=0.0)) or 1.0
         if self.kind == "mean" and np.isfinite(cells).any():  # near each other, far from 0
             own = np.where(listed_in(table, self.others), cells, np.nan)
             own = own if np.isfinite(own).any() else cells
             scale = float(np.nanmin(own)), float(np.nanmax(own))
             beyond = _BEYOND * bool(((cells < scale[0]) | (cells > scale[1])).any())
-        titles = [""]
+        cells, titles = cells[np.ix_(*axes)], [""]
         if panel is None:
             cells = cells[None]
         else:
@@ -288,8 +297,8 @@ class Numbers:
 
     @property
     def all_cells(self) -> list[Cell]:
-        """All cells of the table, in their order."""
-        return self._written(cells_of(self.table, range(self.table.estimate.size)))
+        """All cells of the table, in the order for readers."""
+        return self._written(cells_of(self.table, self.order))
 
     @property
     def cells(self) -> list[Cell]:
@@ -370,7 +379,7 @@ class Numbers:
     @property
     def _places(self) -> Sequence[int]:
         if not self.hidden:
-            return range(self.table.estimate.size)
+            return self.order
         order = _order(self.table.estimate).tolist()
         return [*order[:_ENDS], *order[-_ENDS:]]
 
@@ -392,7 +401,7 @@ class Numbers:
         for places in cells.reshape(-1, shape[axis]).tolist():
             one = [all_cells[k] for k in places]
             rows.append(((*one[0].names[:axis], *one[0].names[axis + 1 :]), one))
-        columns = [shown(self.said(across, name), _MOST_HEAD) for name in table.labels[axis]]
+        columns = [shown(cell.names[axis], _MOST_HEAD) for cell in rows[0][1]]
         last = None
         if self.margin is not None:
             ends = (self._over(self.margin, own) for own in (down, (across,), ()))
@@ -418,6 +427,7 @@ class Entry:
         read: a function that returns the tables of its numbers; for a clipped number means, and
             last the sums, counts and sums of squares.
         others: {attribute: its catch-all}, where it has one.
+        schema: the schema, from which the order of categories for readers is known.
     """
 
     name: str
@@ -428,11 +438,12 @@ class Entry:
     notes: Sequence[str]
     read: Callable[[], list[Numbers]]
     others: Mapping[str, str]
+    schema: Schema
 
     @cached_property
     def every(self) -> list[Numbers]:
         """All tables with numbers of this entry."""
-        return [replace(own, others=self.others) for own in self.read()]
+        return [replace(own, others=self.others, schema=self.schema) for own in self.read()]
 
     @property
     def parts(self) -> list[Numbers]:
@@ -464,7 +475,7 @@ def entries_of(release: AbstractRelease) -> list[Entry]:
         notes += [text for i in numbers for text in _notes(release, plan.schema.attributes[i])]
         anchor = f"table-{k + 1}"
         read = partial(_tables_of, release, term, anchor, files.get(name))
-        found.append(Entry(name, title, anchor, size, is_cells, notes, read, others))
+        found.append(Entry(name, title, anchor, size, is_cells, notes, read, others, plan.schema))
     return found
 
 

@@ -50,6 +50,7 @@ from .errors import (
 )
 from .findings import finding_of
 from .numbers import Numbers, capped_in, cells_of, entries_of, extremes_of, files_of, titles_of
+from .order import reading_labels
 from .over_time import OverTime
 from .population import sections_of
 from .render import counted, digits_of, rendered
@@ -320,6 +321,7 @@ def _page(
         version=versions("gaussnoise")["gaussnoise"],
         interval_text=interval_text,
         codes_text=codes_text,
+        reading_labels=reading_labels,
         marginal_name=marginal_name,
         named=named,
         holds=holds_text(scales),
