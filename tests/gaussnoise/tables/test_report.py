@@ -842,7 +842,9 @@ def test_a_page_says_what_a_catch_all_counts():
     said = "of sex has the rows with no value there, or with one that is not listed."
     for workload, is_said in [("sex", True), ("age", False)]:
         release = gn.plan(gn.Schema(attributes), [workload], gn.zCDP(1)).release(table)
-        assert (said in Page(release_page(release, "")).words) is is_said
+        words = Page(release_page(release, "")).words
+        assert (said in words) is is_said
+        assert "Attribute Categories Which The rest sex 2 F · M else age 2 1 · 2 —" in words
 
 
 CAPPED = "(values above 100,000 count as 100,000)"  # in titles of means of incomes
@@ -1471,7 +1473,7 @@ def test_catch_alls_do_not_set_the_scale_of_means():
     plan = gn.plan(schema, [("job", "town", "pay")], gn.zCDP(1))
     (means, *_) = entries_of(plan.simulate(rows, np.random.default_rng(0)))[0].parts
     [picture] = means._colours()
-    said = r"Colours from (4|39)\S* to (6|59)\S* \(groups that are not a category may lie beyond"
+    said = r"Colours from (4|39)\S* to (6|59)\S* \(groups of the rest may lie beyond"
     assert re.match(said, picture.caption)
     assert len(re.findall(r">9\d[.\d]*</text>", picture.svg)) == 3  # drawn, though beyond
     [picture] = replace(means, others={})._colours()  # as if "none" were listed
@@ -1655,25 +1657,25 @@ def test_a_catch_all_is_written_last_and_is_called_no_category():
     of_sex = text[text.index('<h3 id="table-3">') :]
     rows = re.findall('<tr[^>]*>\\s*<th scope="row">.*?</th>', of_sex[: of_sex.index("</section>")])
     names = [re.sub("<.*?>", "", row).strip() for row in rows]
-    assert names == ["F", "M", "other or not stated (not a category)", "Total"]
+    assert names == ["F", "M", "other or not stated (the rest)", "Total"]
     assert 'class="aside"' in rows[2]
     assert sum("aside" in row for row in rows) == 1
-    assert "F M other or not stated (not a category) Total" in page.words  # by town and sex
-    assert "(not a category)" not in release_page(small_group())
+    assert "F M other or not stated (the rest) Total" in page.words  # by town and sex
+    assert "(the rest)" not in release_page(small_group())
 
 
 def test_a_category_with_the_name_of_a_catch_all_is_in_quotation_marks():
-    town = gn.Attribute("town", ["A", "B (not a category)", "“B (not a  category)”"], other="B")
+    town = gn.Attribute("town", ["A", "B (the rest)", "“B (the  rest)”"], other="B")
     plan = gn.plan(gn.Schema([town]), ["town"], gn.zCDP(1))
     text = release_page(plan.simulate(pa.table({"town": ["A"] * 9}), np.random.default_rng(0)))
     rows = re.findall(
         '<tr([^>]*)>\\s*<th scope="row"><bdi>(.*?)</bdi></th>',
         text[text.index('<section aria-labelledby="table-1">') : text.index(">Total<")],
     )
-    names = ["A", "“B (not a category)”", "““B (not a category)””", "B (not a category)"]
+    names = ["A", "“B (the rest)”", "““B (the rest)””", "B (the rest)"]
     assert [name for _, name in rows] == names
     assert ["aside" in own for own, _ in rows] == [False, False, False, True]
-    plain = ["A", "a (not a category) b", "(not a category", 3]
+    plain = ["A", "a (the rest) b", "(the rest", 3]
     assert [category_text(label, False) for label in plain] == plain
 
 

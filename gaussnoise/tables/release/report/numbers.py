@@ -50,7 +50,7 @@ MOST_ANSWERS = 10**5  # most answers of an entry
 Margin = Callable[[tuple[str, ...]], AbstractEstimates]
 
 _HIDDEN = "the whole range: the noise hides this mean"
-_BEYOND = " (groups that are not a category may lie beyond, in the colour of the nearer end)"
+_BEYOND = " (groups of the rest may lie beyond, in the colour of the nearer end)"
 _MOST_NAME = 60
 _MOST_HEAD = 40
 
