@@ -592,8 +592,8 @@ def test_sums_of_clipped_numbers_have_errors_in_their_own_unit():
         (Page(release_page(release)).words, errors.errors_of_release(release), typical[0]),
         (Page(plan_page(plan)).words, errors.errors_of_plan(plan), typical[1]),
     ):
-        assert errors.error_text(found[0]) in page
-        assert f"sums ± {math.ceil(sums):,}" in page
+        assert errors.means_of(plan)[0] in page
+        assert "sums ±" not in page
         assert said.format(errors.typical_error(found, "rows")) in page
         assert max(found[0]["counts"], found[1][""]) < 50 < sums / 100
 
@@ -602,6 +602,25 @@ def test_sums_of_clipped_numbers_have_errors_in_their_own_unit():
 def test_half_widths_in_words_are_rounded_up_by_a_tenth_at_most(width):
     said = float(errors.error_text({"": width}).removeprefix("± ").replace(",", ""))
     assert width <= said <= 1.1 * width
+
+
+def test_the_margin_of_a_mean_is_that_of_its_table_also_in_a_combination():
+    region = gn.Attribute("region", ["N", "S"])
+    pay = gn.Attribute("pay", clip=[0, 100], measured_in="EUR", other="none")
+    schema = gn.Schema([region, pay])
+    rows = pa.table({"region": ["N", "S"] * 1000, "pay": [99.0, 99.0] * 1000})
+    plan, rng = gn.plan(schema, [("region", "pay")], gn.zCDP(0.5)), np.random.default_rng(0)
+    both = gn.combine([plan.simulate(rows, rng), plan.simulate(rows, rng)])
+    for release in (plan.simulate(rows, rng), both):
+        (said,) = errors.means_of(release)
+        half = float(re.match(r"mean ± ([\d.]+) EUR in a group of 100 rows, ± [\d.]+ in", said)[1])
+        assert (
+            said
+            in Page(release_page(release) if release is not both else combined_page(both)).words
+        )
+        low, high = release.means("pay", "region").confidence_interval()
+        widest = ((high - low) / 2).max() * 10  # groups of 1000
+        assert 0.9 * half < widest < 1.1 * half  # counts have noise too
 
 
 def test_a_plan_of_squares_without_sums_has_a_page():
@@ -980,7 +999,8 @@ def test_squares_of_numbers_are_for_specialists_alone():
     assert "Counts of rows with a number in income by sex" not in main.words
     assert "Counts of rows with a number in income by sex" in page.words
     assert re.search(
-        rf"Mean of income by sex {re.escape(CAPPED)} 6 counts ± [\d.]+; sums ± [\d,]+ ", main.words
+        rf"Mean of income by sex {re.escape(CAPPED)} 6 mean ± [\d,]+ in a group of 100 rows, ",
+        main.words,
     )
     assert "Sum of squares of income less 50 by sex: estimates" in page.words
     about = {"kind": "moments", "degrees": [2], "about": 50}

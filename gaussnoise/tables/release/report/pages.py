@@ -46,6 +46,7 @@ from .errors import (
     errors_of_plan,
     errors_of_release,
     half_widths,
+    means_of,
     typical_error,
 )
 from .findings import finding_of
@@ -196,7 +197,10 @@ def tables_facts(
         "behind": [replace(own, heading=True) for entry in alone for own in entry.every]
         + [numbers for entry in full for numbers in entry.behind],
         "files": files_of(release),
-        "errors": list(map(error_text, errors)),
+        "errors": [  # about the noise alone, so that means of a population have none here
+            (one not in places and mean) or error_text(own)
+            for one, mean, own in zip(titles_of(plan), means_of(release), errors, strict=True)
+        ],
         "entries": entries,
         "shown": full,
         "findings": findings,
@@ -396,12 +400,12 @@ def _accuracy(plan: "Plan", errors: list[Errors]) -> dict[str, object]:
         "One line for each table: a round dot for this plan, a square for independent noise "
         "with the best split of the same budget.",
     )
-    rows = []
+    rows, means = [], means_of(plan)
     for k, name in enumerate(titles[:_MOST_LISTED]):
         other = error_text({"": float(theirs[k])})
         if "" not in errors[k] and ours[k] > 0:  # one statistic, without a name
             other = f"{theirs[k] / ours[k]:.3g} times as much"
-        rows.append((name, plan.queries[k], error_text(errors[k]), other))
+        rows.append((name, plan.queries[k], means[k] or error_text(errors[k]), other))
     in_units = any("sums" in entry for entry in errors)
     return {
         "picture": picture,
