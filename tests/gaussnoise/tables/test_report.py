@@ -1437,7 +1437,7 @@ def test_three_attributes_have_all_cells_and_totals_with_the_last_narrow_one_in_
     expected = numbers.table.estimate.sum(axis=across).ravel()
     assert list(totals.values()) == pytest.approx(expected, abs=1e-6)
     assert crossed.totals[-1].estimate == pytest.approx(numbers.table.estimate.sum(), abs=1e-6)
-    assert len(numbers.margins) == 3
+    assert len(numbers.margins) == 3 + 3
 
 
 def test_longer_tables_of_three_attributes_are_folded():
@@ -1663,11 +1663,15 @@ def test_tables_of_three_attributes_have_totals_of_all_and_by_each():
     assert f"All rows: {number(total.estimate, total.digits)} {ends}" in section
     (entry, *others) = entries_of(release)
     (counts,) = entry.parts
-    for name, own in zip(("town", "sex", "job"), counts.margins, strict=True):
-        assert np.array_equal(own.table.estimate, release[name].estimate)
-        assert np.array_equal(own.table.standard_deviation, release[name].standard_deviation)
-        assert f"{name}: estimates and 95 % intervals" in section
-    assert "<summary>Totals by one attribute</summary>" in text
+    pairs = ("town", "sex"), ("town", "job"), ("sex", "job")
+    by = ("town",), ("sex",), ("job",), *pairs
+    for names, own in zip(by, counts.margins, strict=True):
+        assert np.array_equal(own.table.estimate, release[names].estimate)
+        assert np.array_equal(own.table.standard_deviation, release[names].standard_deviation)
+        assert f"{' × '.join(names)}: estimates and 95 % intervals" in section
+        assert own.is_crossed is (len(names) == 2)
+    assert "sex \\ job" in section
+    assert "<summary>Totals by one attribute or two</summary>" in text
     assert text.count("Totals by one attribute") == 1
     assert not any(part.margins for other in others for part in other.parts)  # they have totals
 

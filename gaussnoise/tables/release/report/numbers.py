@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import combinations
 from typing import TYPE_CHECKING, Literal, NamedTuple, final
 
 import numpy as np
@@ -42,7 +43,7 @@ MOST_LINES = 30  # most lines with names in a picture
 _MOST_COLOURED = 1500  # most cells of a picture in colours
 _MOST_PANELS = 12  # most pictures for one table
 MOST_COLUMNS = 8  # most columns of a table with one attribute in columns
-_MOST_CROSSED = 150  # most cells of such a table of three or more attributes
+_MOST_CROSSED = 150  # most cells of such a table of three or more attributes, or of totals by two
 _MOST_BESIDE, _MOST_BESIDE_ROWS = 4, 16  # most columns and numbers beside a picture
 _MOST_COMPARED = 300  # most tables whose largest and smallest cells are listed
 _MOST_CELLS = 2 * 10**6  # most cells of these tables in all
@@ -358,11 +359,17 @@ class Numbers:
 
     @property
     def margins(self) -> "list[Numbers]":
-        """The numbers by each attribute, for a table that does not have them all."""
+        """The numbers by each attribute, for a table that does not have them all.
+
+        Those by each two of three or more attributes follow, if they are few.
+        """
         axes = self.table.estimate.ndim
         if self.margin is None or axes < 2 or (axes == 2 and self.is_crossed):
             return []
-        return [self._over(self.margin, (name,)) for name in self.table.attributes]
+        own = self.table.attributes
+        found = [self._over(self.margin, (name,)) for name in own]
+        pairs = [] if axes == 2 else map(partial(self._over, self.margin), combinations(own, 2))
+        return found + [each for each in pairs if each.table.estimate.size <= _MOST_CROSSED]
 
     @property
     def by_first(self) -> "Numbers | None":
@@ -383,7 +390,7 @@ class Numbers:
         order = _order(self.table.estimate).tolist()
         return [*order[:_ENDS], *order[-_ENDS:]]
 
-    @property
+    @cached_property
     def crossed(self) -> Crossed:
         """The table with one attribute in columns, with totals if known.
 
