@@ -168,7 +168,7 @@ class _Panel:
         go("/budget")
 
     def guessed(self) -> None:
-        """Write about how many rows are expected into the schema file, and show what follows."""
+        """Write the expected number of rows into the schema file, and show the new forecast."""
         number = self.total.valid  # a wrong text is no number: none stays in the file
         self.state.project.state(expected_rows=None if number is None else int(number))
         self.show(self.plan)

@@ -138,7 +138,7 @@ def _write(path: Path, write: Callable[[], object]) -> None:
 
 
 def _to_open(folder: Path, page: Path) -> str:
-    """Return lines on what a reader of a zip can open, the first for all readers."""
+    """Return a line for each part of a zip that readers may open; the page comes first."""
     answers = {"answers": _ANSWERS} if (folder / "answers").is_dir() else {}
     said = answers | {path.name: _COUNTS if answers else _ALL for path in folder.glob("tables*")}
     lines = [f"{folder.name}/{name}: {what}" for name, what in said.items()]

@@ -174,7 +174,7 @@ class Numbers:
 
     @cached_property
     def order(self) -> list[int]:
-        """The places of all cells, indices in C order, in the order for readers."""
+        """The indices of all cells (in C order), sorted for readers."""
         return reading_places(self.table, self.schema)
 
     def _intervals(self, cells: Sequence[Cell], words: str, hidden: int = 0) -> Picture:
@@ -307,7 +307,7 @@ class Numbers:
         return self._written(cells_of(self.table, self._places))
 
     def _written(self, cells: list[Cell]) -> list[Cell]:
-        """Return the cells as a page writes them: catch-alls named so, and means that noise hides.
+        """Return the cells as a page writes them: marked as catch-alls, and as hidden by noise.
 
         Changes have no marks: one may be near zero and reliable, while marks compare a number with
         its noise. A mean is hidden if its interval is the whole range of the number.
@@ -359,9 +359,9 @@ class Numbers:
 
     @property
     def margins(self) -> "list[Numbers]":
-        """The numbers by each attribute, for a table that does not have them all.
+        """The numbers by each attribute, unless the table itself has them all.
 
-        Those by each two of three or more attributes follow, if they are few.
+        For three attributes or more, small tables by each two of them follow.
         """
         axes = self.table.estimate.ndim
         if self.margin is None or axes < 2 or (axes == 2 and self.is_crossed):
@@ -373,7 +373,7 @@ class Numbers:
 
     @property
     def by_first(self) -> "Numbers | None":
-        """The means by the first attribute alone; None if no table of means has more of them."""
+        """The means by the first of several attributes; None for other tables."""
         if self.kind != "mean" or self.margin is None or self.table.estimate.ndim < 2:
             return None
         return self._over(self.margin, self.table.attributes[:1])
@@ -755,7 +755,7 @@ def _title(table: AbstractEstimates) -> str:
 
 
 def listed_in(table: AbstractEstimates, others: Mapping[str, str]) -> NDArray[np.bool_]:
-    """Return, for each number, whether no catch-all is in its group; all if two have none."""
+    """Return where groups have no catch-all; True everywhere if only one group or none has none."""
     found = np.ones(table.estimate.shape, bool)
     for axis, (name, labels) in enumerate(zip(table.attributes, table.labels, strict=True)):
         own = np.array([str(label) != others.get(name) for label in labels])

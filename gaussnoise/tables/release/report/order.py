@@ -28,7 +28,7 @@ def reading_axes(table: AbstractEstimates, schema: Schema | None) -> list[NDArra
 
 
 def reading_places(table: AbstractEstimates, schema: Schema | None) -> list[int]:
-    """Return the places of all cells of a table (indices in C order) in the order for readers."""
+    """Return the indices of all cells of a table (in C order), sorted for readers."""
     shape, axes = table.estimate.shape, reading_axes(table, schema)
     every = np.arange(table.estimate.size).reshape(shape)
     return every[np.ix_(*axes)].ravel().tolist() if axes else [0]

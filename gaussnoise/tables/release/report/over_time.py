@@ -48,7 +48,7 @@ class OverTime:
 
     @cached_property
     def _places(self) -> NDArray[np.intp]:
-        """The places of the cells in the series: a row for each tick, in the order for readers."""
+        """The indices of cells (in C order), sorted for readers: a row for each tick."""
         ticks, *_ = self.series.estimate.shape
         return np.reshape(reading_places(self.series, self.schema), (ticks, -1))
 

@@ -124,7 +124,7 @@ def _colours(means: list[ColumnMean], crossed: Crossed, title: str, anchor: str)
 
 
 def _joined(grid: Grid) -> Grid:
-    """Return the same table, with both bounds of each interval in one column."""
+    """Return a table with both bounds of each interval in one column."""
     at = len(grid.words) + grid.numbers.index("low")
     rows = [
         [*row[:at], "—" if row[at] == "—" else f"{row[at]} to {row[at + 1]}", *row[at + 2 :]]
