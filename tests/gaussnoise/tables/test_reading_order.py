@@ -12,6 +12,7 @@ from gaussnoise.app.columns import age_names, attribute_of, birth_dates
 from gaussnoise.estimators import column_means
 from gaussnoise.tables.release.population import population_of
 from gaussnoise.tables.release.report import over_time
+from gaussnoise.tables.release.report.answers import answers_of
 from gaussnoise.tables.release.report.changes import changes_page
 from gaussnoise.tables.release.report.numbers import entries_of
 from gaussnoise.tables.release.report.over_time import OverTime
@@ -142,6 +143,18 @@ def test_pictures_begin_with_the_young():
     for own, exact in zip(panels, release["born", "admitted", "sex"].estimate[::-1], strict=True):
         numbers = [number(x, 0) for x in exact.ravel() if x > 20]  # others may be 0
         assert drawn(own, numbers) == numbers
+
+
+def test_answers_on_a_page_begin_with_the_young():
+    release = simulated([("born", "pay"), ("born", "sex")])
+    asked = ["mean of pay by born", "count by born, sex", "count", "share of sex=F by born"]
+    means, counts, _, shares = answers_of(release, asked)
+    assert [float(estimate) for _, estimate, *_ in means.rows] == pytest.approx([10, 20, 30], abs=1)
+    assert [own for own, *_ in counts.rows][:4] == [["under 18", x] for x in ("F", "M", "none")] + [
+        ["aged 18 to 64", "F"]
+    ]
+    for found in (means, shares):
+        assert [own for (own,), *_ in found.rows] == NAMES
 
 
 def test_means_begin_with_the_young():

@@ -1,10 +1,15 @@
 """The order of a table's cells on a page."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ...schema.schema import Attribute, Category, Schema
-from ..table import AbstractEstimates
+
+if TYPE_CHECKING:
+    from ..answer import Answer
+    from ..table import AbstractEstimates
 
 
 def reading_labels(attribute: Attribute) -> list[Category]:
@@ -13,7 +18,9 @@ def reading_labels(attribute: Attribute) -> list[Category]:
     return [labels[k] for k in attribute.reading_order]
 
 
-def reading_axes(table: AbstractEstimates, schema: Schema | None) -> list[NDArray[np.intp]]:
+def reading_axes(
+    table: "AbstractEstimates | Answer", schema: Schema | None
+) -> list[NDArray[np.intp]]:
     """Return, for each axis of a table, the indices of its labels in the order for readers.
 
     Labels other than those of an attribute's categories stay in their order.
@@ -27,8 +34,8 @@ def reading_axes(table: AbstractEstimates, schema: Schema | None) -> list[NDArra
     return axes
 
 
-def reading_places(table: AbstractEstimates, schema: Schema | None) -> list[int]:
+def reading_places(table: "AbstractEstimates | Answer", schema: Schema | None) -> list[int]:
     """Return the indices of all cells of a table (in C order), sorted for readers."""
-    shape, axes = table.estimate.shape, reading_axes(table, schema)
-    every = np.arange(table.estimate.size).reshape(shape)
+    axes = reading_axes(table, schema)
+    every = np.arange(table.estimate.size).reshape([axis.size for axis in axes])
     return every[np.ix_(*axes)].ravel().tolist() if axes else [0]
