@@ -6,10 +6,7 @@ import math
 
 from nicegui import ui
 
-from domains.tables.clipped import Clipped
-
 from ..errors import GaussNoiseError
-from ..numerics.intervals import quantile
 from ..privacy.ledger_entries import spent_and_left
 from ..tables import Plan
 from ..tables.planning.expected import ExpectedCells, expected_cells, small_text
@@ -24,12 +21,16 @@ from ..tables.planning.facts import (
 from ..tables.planning.noun import noun_of
 from ..tables.planning.stated import BUDGET
 from ..tables.release.report.charts import Row, interval_chart
-from ..tables.release.report.errors import error_text, errors_of_plan, half_text
+from ..tables.release.report.errors import (
+    error_text,
+    errors_of_plan,
+    half_text,
+    means_of,
+    rounded,
+)
 from ..tables.release.report.numbers import titles_of
 from ..tables.release.report.render import rendered
-from ..tables.release.tidy import LEVEL
 from ..tables.schema.planned import load_plan
-from ..text import no_less
 from .number_field import NumberField
 from .parts import TYPED, frame, go, handled, head, more, output, paged, refusal, words
 from .project import LEDGER
@@ -45,12 +46,10 @@ _ENDS = (
 )
 _COLUMNS = {"name": "Table", "half": "Off by at most, in 95 % of cases"}
 _COUNTS = {"mean": "Mean count of a cell"}  # if the owner says about how many rows there are
-_MOST_MEANS = 100  # largest number of means that are described
 _OTHERS = 0.01, 0.1, 1.0  # budgets with which a budget is compared
 _CENSUS = 2.56  # ρ of the redistricting tables of persons, 2020 Census of the United States
 _SHOWN = 8  # largest number of counts in the picture
 _ROWS = 10_000  # in the picture, unless the owner says about how many there are
-_GROUPS = 100, 1000  # rows in the groups whose means are described, unless the owner says so
 
 
 async def budget_page(state: State) -> None:
@@ -169,7 +168,7 @@ class _Panel:
         go("/budget")
 
     def guessed(self) -> None:
-        """Write about how many rows are expected into the schema file, and show what follows."""
+        """Write the expected number of rows into the schema file, and show the new forecast."""
         number = self.total.valid  # a wrong text is no number: none stays in the file
         self.state.project.state(expected_rows=None if number is None else int(number))
         self.show(self.plan)
@@ -209,12 +208,8 @@ class _Panel:
         self.picture.content = made_up(planned, rows or _ROWS)
 
 
-def _rounded(number: float) -> float:
-    return float(f"{number:.3g}")
-
-
 def _three_digits(number: float) -> str:
-    return f"{_rounded(number):,.15g}"  # 2,790 in place of 2.79e+03
+    return f"{rounded(number):,.15g}"  # 2,790 in place of 2.79e+03
 
 
 def mean_text(table: ExpectedCells) -> str:
@@ -253,45 +248,6 @@ def _other_budgets(facts: Facts) -> str:
         "a reader who knows everything but this one fact; others learn less. No number is right "
         "for all data: who answers for the data decides, and says why."
     )
-
-
-def means_of(planned: Plan, total: float | None) -> list[str]:
-    """Return, for each entry of the workload, the 95 % half-width of its means; "" without means.
-
-    The half-width is for groups of equal size, which together have ``total`` rows, or else for
-    groups of 100 and of 1,000 rows; no mean of a group with such a released count has a larger one.
-    For a mean m within the ends, its interval (Fieller's) holds only values of m for which
-    ``sum − m·count`` is at most z standard deviations from zero; these are at most those at one of
-    the ends, as the variance is convex in m.
-    """
-    texts, attributes, noun = list[str](), planned.schema.attributes, noun_of(planned)
-    for term in planned.domain.terms:
-        numbers = [i for i, base in term if isinstance(base, Clipped) and 1 in base.degrees]
-        if len(numbers) != 1 or sum(map(bool, texts)) == _MOST_MEANS:
-            texts.append("")
-            continue
-        number = attributes[numbers[0]]
-        groups = {attributes[k].name: base for k, base in term if attributes[k] is not number}
-        less = [{"kind": "moments", "degrees": [1], "about": end} for end in number.interval]
-        # other statistics of the number, such as the count of its catch-all, come after its sum
-        deviations = [
-            planned.answer_deviations(groups | {number.name: own})[..., 0] for own in less
-        ]
-        half = quantile(LEVEL) * max(own.max() for own in deviations)
-        unit = f" {number.measured_in}" * (number.measured_in is not None)
-        if total is None:
-            few, many = _GROUPS
-            first = f"mean ± {_half(half / few)}{unit} in a group of {few} {noun}"
-            texts.append(f"{first}, ± {_half(half / many)} in a group of {many:,}")
-        else:
-            rows = max(_rounded(total / deviations[0].size), 1)
-            groups = f"in groups of some {rows:,.15g} {noun}"
-            texts.append(f"mean ± {_half(half / rows)}{unit}, {groups}")
-    return texts
-
-
-def _half(half: float) -> str:
-    return f"{float(no_less(half, 3)):,.15g}"  # 2,790 in place of 2.79e+03
 
 
 def made_up(planned: Plan, total: float) -> str:

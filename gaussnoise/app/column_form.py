@@ -197,7 +197,7 @@ class ColumnForm:
                 self._purposes[name] = ui.button(name, on_click=handled(choose)).props("no-caps")
 
     def _draw_codes(self) -> None:
-        """Ask whether codes that the draft found, like 999, mean no answer, if this is open."""
+        """Ask whether codes in the draft, like 999, mean no answer, unless this is known."""
         codes, rest = codes_in(self._reason)
         if not codes or {*codes.split(", ")} <= {*(self._missing.value or "").split(", ")}:
             return
@@ -239,7 +239,7 @@ class ColumnForm:
         self._show()
 
     def _change_kind(self) -> None:
-        """Show the last text of the new kind, else its proposal, else a text that fits it."""
+        """Show the first text that fits the new kind: the last, the proposed or the shown one."""
         before, now = self._kind_now, self._kind.value
         self._typed[before] = self._text.value or ""
         self._kind_now = now
@@ -256,7 +256,7 @@ class ColumnForm:
         self._names.validate()
 
     def _problem(self, about_names: bool, _: object) -> str | None:
-        """Return a mistake in the names if ``about_names``, else in the rest; None without one."""
+        """Return the error in the names if ``about_names``, else that in other fields; or None."""
         if not (self._text.value or "").strip():
             return None
         try:
@@ -299,7 +299,7 @@ class ColumnForm:
         self._show_names(is_edges, self._days(proposed_names(text)) if is_edges else "")
 
     def _show_in_order(self, names: Sequence[str]) -> None:
-        """Show names in the order of intervals; names of ages reversed, the youngest first."""
+        """Show names in the order of their intervals; names of ages begin with the youngest."""
         self._youngest_first = bool(ages_in(names))
         self._has_names = bool(names) or not self._is_dated  # dates are first made groups of ages
         order = "in their order: under 18, then 18 to 39"

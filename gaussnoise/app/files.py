@@ -19,6 +19,10 @@ from .project import RELEASES, SCRIPTS, STREAMS
 from .state import State
 from .streaming import opened
 
+README = "README.txt"  # in a zip: what a reader can open
+_ALL = "all numbers, with their intervals"
+_COUNTS = "counts, with their intervals; in place of a number, weights for programs"
+_ANSWERS = "means, sums and other answers, with their intervals"
 _TICK = re.compile(r"[0-9]{4,}")
 
 # A published page has a script that checks the page. The header isolates it from the application.
@@ -133,6 +137,14 @@ def _write(path: Path, write: Callable[[], object]) -> None:
                 raise
 
 
+def _to_open(folder: Path, page: Path) -> str:
+    """Return a line for each part of a zip that readers may open; the page comes first."""
+    answers = {"answers": _ANSWERS} if (folder / "answers").is_dir() else {}
+    said = answers | {path.name: _COUNTS if answers else _ALL for path in folder.glob("tables*")}
+    lines = [f"{folder.name}/{name}: {what}" for name, what in said.items()]
+    return "\n".join([f"{page.name}: open this page first, in a browser", *lines, ""])
+
+
 def _zip(folder: Path, paths: Iterable[Path], page: Path | None) -> Response:
     """Return an HTTP response with a folder's files in a zip file, beside ``page`` for readers."""
     # the folder's record lists all files in it, so the page is not inside; links that lead out of
@@ -144,6 +156,7 @@ def _zip(folder: Path, paths: Iterable[Path], page: Path | None) -> Response:
                 archive.write(path, f"{folder.name}/{path.relative_to(folder).as_posix()}")
         if page is not None:
             archive.write(page, page.name)
+            archive.writestr(README, _to_open(folder, page))
     name = quote(f"{folder.name}.zip")  # a header has no letters beyond Latin-1
     headers = {"content-disposition": f"attachment; filename*=UTF-8''{name}"}
     return Response(content.getvalue(), media_type="application/zip", headers=headers)

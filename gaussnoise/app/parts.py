@@ -151,7 +151,7 @@ def head(text: str, level: int = 1) -> None:
 
 
 def words(text: str) -> None:
-    """Draw a sentence; a term between stars shows its meaning to who points at it."""
+    """Draw a sentence; a term between stars shows its meaning when the mouse is on the term."""
     parts = html.escape(text).split("*")
     for k in range(1, len(parts), 2):
         meaning = html.escape(WORDS[parts[k]], quote=True)
@@ -160,7 +160,7 @@ def words(text: str) -> None:
 
 
 def each(unit: str) -> str:
-    """Return the unit that a budget protects as each of them, like "each row" for "one row"."""
+    """Return the protected unit with "each" in place of "one": "each row" for "one row"."""
     return unit.replace("one ", "each ", 1)
 
 
@@ -282,7 +282,7 @@ def is_charged(job: Job) -> bool:
 
 
 def can_cancel(job: Job, now: float) -> bool:
-    """Return whether a running task has its button to cancel it at the time ``now``."""
+    """Return whether the button that cancels a running task is shown at the time ``now``."""
     return not is_charged(job) or now - job.begun > _SOON
 
 
@@ -300,7 +300,7 @@ def answer(job: Job) -> None:
 
 
 def reminder(job: Job) -> None:
-    """Draw the first line and the warnings of a check of rows that was read; the rest is folded."""
+    """Draw the first line and the warnings of a finished check of rows; the rest is folded."""
     ui.label(f"{job.name}:")
     output("\n".join(first_lines(job)))
     with more("All that it says"):
@@ -374,8 +374,8 @@ def about_lines(
 ) -> Callable[[], None]:
     """Draw a field for each line with which public pages begin: ``[about]`` of the schema file.
 
-    Each is kept as one types. ``title`` is proposed where none is stated. Return the function that
-    keeps all, with the last letters and the proposed title.
+    Each field is saved while the user types. ``title`` is proposed if no title is stated. The
+    returned function saves all fields, with the last letters and the proposed title.
     """
     stated = {"title": title} | {**Schema.load(project.schema).about.stated}
     fields = {
@@ -392,7 +392,7 @@ def about_lines(
 
 
 def paged(rows: Sequence[object]) -> int | None:
-    """Return how many rows of a table are shown at once; None, without a choice, if all are."""
+    """Return how many rows of a table a page of it shows; None for a short table without pages."""
     return _ROWS if len(rows) > _ROWS else None
 
 

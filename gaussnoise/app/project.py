@@ -68,7 +68,7 @@ class Project:
         return [x for x in found if x not in (".", SCHEMA)]
 
     def _listed(self, is_wanted: Callable[[str], bool], apart: Collection[str] = ()) -> list[str]:
-        """Return relative paths of wanted files, without ``apart`` and published folders."""
+        """Return relative paths of wanted files; skip published folders and folders ``apart``."""
         found = []
         for place, folders, files in os.walk(self.folder):
             own = Path(place)

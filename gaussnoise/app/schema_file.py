@@ -44,7 +44,7 @@ class Part:
 
     @property
     def comments_apart(self) -> bool:
-        """Whether comments of an attribute are not before it, or a separate comment is the end."""
+        """Whether comments follow the head of an attribute, or end a part that has no name."""
         if self.table == "attributes":
             after = itertools.dropwhile(lambda line: line.startswith("#"), _lines(self.text))
             return any(line.lstrip().startswith("#") for line in after)
@@ -245,7 +245,7 @@ class SchemaFile:
 
     @property
     def _shows_marks(self) -> bool:
-        """Whether every attribute is a part of the file, and no comment near one is separate.
+        """Whether every attribute is a part of the file, and all comments near it belong to it.
 
         Else, a comment that marks a column as not confirmed may be overlooked.
         """
@@ -287,7 +287,7 @@ def _without_groups(attribute: Attribute) -> Attribute:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines of a TOML text; only LF and CRLF end a line, and are removed."""
+    """Return the lines of a TOML text without their ends, which are LF or CRLF."""
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
 
 

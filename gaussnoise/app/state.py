@@ -18,7 +18,7 @@ from .project import SCHEMA, Project
 
 
 class _Counted(NamedTuple):
-    """All that a release's counted rows depend on: columns, schema and plan as text, and files."""
+    """All that decides which rows a release counts: columns, schema and plan as text, and files."""
 
     columns: frozenset[str]
     stated: str
@@ -68,10 +68,10 @@ class State:
 
     @property
     def checked(self) -> Job | None:
-        """The finished check of rows, if neither the files nor the schema changed since; else None.
+        """The finished check of rows; None if the files or the schema were changed after the check.
 
-        Only the server remembers it, since it has values of the data. Rows that all fit in more
-        columns than a release asks for need no other check.
+        Only the server remembers the check, since its output has values of the data. If all rows
+        fit, the check also holds for a release that asks for fewer columns.
         """
         if self._checked is None:
             return None

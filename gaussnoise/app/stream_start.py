@@ -226,7 +226,7 @@ class Form:
         self.look()
 
     def period_of_all(self) -> None:
-        """Ask whether the period in the schema file is that of all ticks; if not, remove it there.
+        """Ask whether the period in the schema file is that of all ticks; else remove the period.
 
         The public pages of the stream show this period.
         """

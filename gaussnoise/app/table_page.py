@@ -190,7 +190,7 @@ def _choice(
 def found_or_stated(
     path: Path, schema: Schema, own: Mapping[str, str], changed: Mapping[str, str]
 ) -> Dialect:
-    """Return how a file is written: as stated if its columns are found so, else as it looks.
+    """Return the marks that a file is read with: the stated ones if they give its columns.
 
     Args:
         path: the file.
@@ -238,7 +238,7 @@ def _elsewhere(state: State, schema: Schema | None) -> None:
 
 
 def _tried(job: Job | None) -> tuple[str, dict[str, str]]:
-    """Return the file that ``job`` reads or could not read, and the fields that were typed."""
+    """Return the file of a ``job`` that runs or has failed, and the fields that were typed."""
     if job is None or job.status == 0:
         return "", {}
     options = job.words[3 : job.words.index("--")]
@@ -322,7 +322,7 @@ def _column(
 ) -> None:
     """Draw a column in a line, with its usual answers, and the fields that change it.
 
-    It is open if the page is ``at`` this column and a line cannot show all that is to be confirmed.
+    The fields are open if the page is ``at`` this column and its line does not show all values.
     """
     name = attribute.name
     values, is_all = described(attribute, days)
@@ -392,9 +392,9 @@ def _column(
 
 
 def _next(state: State, k: int = 0) -> str:
-    """Return the address of what comes next: a column from the ``k``-th on, persons, or the check.
+    """Return the address of the next step: a column (the ``k``-th or later), persons, or the check.
 
-    Where all is confirmed and kept, the check of the rows begins by itself.
+    If all columns are confirmed and the question about persons is answered, the check begins.
     """
     if Schema.load(state.project.schema).is_draft:
         return f"/?at={k}"

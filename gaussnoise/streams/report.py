@@ -58,7 +58,7 @@ def report(
         heading, shown = tables.plan.schema.heading, tables.plan.marginals[:_MOST_TABLES]
         titles = [marginal_name(tuple(map(heading, names))) for names in shown]
         over_time = [
-            OverTime(own, title, f"over-time-{k}", own.word, own.times)
+            OverTime(own, title, f"over-time-{k}", tables.plan.schema, own.word, own.times)
             for k, (own, title) in enumerate(zip(map(kept.series, shown), titles, strict=True), 1)
         ]
         answers = answers_of(kept, ask)

@@ -144,7 +144,7 @@ class CheckResult:
             lines += _listed(self.clipped)
         if self.caught:
             lines += [
-                f"counted in the catch-all, since no category names them{among}:",
+                f"counted in the catch-all, which is in no mean or sum of a number{among}:",
                 *_listed(self.caught, self.rows),
             ]
         return on_screen("\n".join(lines))

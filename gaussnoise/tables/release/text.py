@@ -86,8 +86,8 @@ def numbers_text(release: AbstractRelease) -> list[str]:
         lines += beyond_text(plan, a)
     if clipped:
         lines.append(
-            "Tables hold such a number as weights of two values or three; its sums and counts are "
-            "in answers."
+            "For such a number, open answers: its means, sums and counts are there. Tables hold it "
+            "as weights of two values or three."
         )
     return [*lines, *weight_text(plan)]
 

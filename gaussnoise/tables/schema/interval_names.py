@@ -2,6 +2,7 @@
 
 import datetime
 import itertools
+import math
 import re
 from collections.abc import Iterator, Sequence
 
@@ -9,6 +10,7 @@ from .about import LINE, is_line
 from .dates import Edge, is_daily, is_open
 
 EXPECTED_NAMES = 'expected a list of texts, like ["under 18", "18 to 64", "65 and over"]'
+_YEAR = 365.25  # days
 _LIKE_INTERVAL = re.compile(r"[\[(].*,.*[\])]")
 
 
@@ -58,6 +60,23 @@ def whole_names(edges: Sequence[Edge]) -> tuple[str, ...] | None:
         else:
             found.append(last if last == _text(low) else f"{_text(low)} to {last}")
     return tuple(found)
+
+
+def are_ages(names: Sequence[str], edges: Sequence[Edge]) -> bool:
+    """Return whether names of intervals of birth dates are ages: they fall as the dates rise.
+
+    They fall by no more years than there are between the dates; numbers of weeks fall by more.
+
+    >>> born = [datetime.date(1961, 1, 1), datetime.date(2008, 1, 1), datetime.date(2025, 12, 31)]
+    >>> are_ages(["18 to 64", "under 18"], born), are_ages(["until 2007", "2008 or later"], born)
+    (True, False)
+    """
+    dates = [edge for edge in edges if isinstance(edge, datetime.date)]
+    found = [int(digits) for name in reversed(names) for digits in re.findall("[0-9]+", name)]
+    if not found or len(dates) < 2 or found != sorted(found):
+        return False
+    least = 0 if found[0] == found[-1] else found[0]
+    return found[-1] - least <= math.ceil((dates[-1] - dates[0]).days / _YEAR)
 
 
 def _before(edge: Edge) -> Edge:

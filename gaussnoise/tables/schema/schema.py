@@ -43,7 +43,7 @@ from .dialect import USUAL, Dialect
 from .groups import EXPECTED_GROUPS, Level, checked, settled
 from .impossible import EXPECTED, Rule, as_rules
 from .impossible import text_of as _label
-from .interval_names import EXPECTED_NAMES, name_problems
+from .interval_names import EXPECTED_NAMES, are_ages, name_problems
 from .numbers import STEPS, as_clip, as_unit, cell_labels
 from .spellings import EXPECTED_SPELLINGS, Spelt, spelling_problems
 from .spellings import settled as settled_spellings
@@ -302,6 +302,23 @@ class Attribute:
         if self.other is None:
             return self._own_labels()
         return (*map(_label, self._own_labels()), self.other)
+
+    @property
+    def reading_order(self) -> tuple[int, ...]:
+        """The indices of the labels in the order in which readers expect them.
+
+        Ages, as names of intervals of birth dates, begin with the youngest. All other labels stay
+        in their order, and a catch-all stays last.
+
+        >>> edges = ["1961-01-01", "2008-01-01", "2025-12-31"]
+        >>> gn.Attribute("born", edges=edges, names=["18 to 64", "under 18"]).reading_order
+        (1, 0)
+        """
+        places = range(self.size)
+        if not are_ages(self.names or (), self.edges or ()):
+            return tuple(places)
+        own = len(self._own_labels())
+        return (*reversed(places[:own]), *places[own:])
 
     def _own_labels(self) -> tuple[Category, ...]:
         if self.is_summed:

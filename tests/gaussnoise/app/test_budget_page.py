@@ -9,9 +9,9 @@ import pytest
 
 import gaussnoise as gn
 from gaussnoise.app import budget_page
-from gaussnoise.app.budget_page import best, made_up, mean_text, means_of
+from gaussnoise.app.budget_page import best, made_up, mean_text
 from gaussnoise.tables.planning.expected import expected_cells
-from gaussnoise.tables.release.report.errors import error_text, errors_of_plan
+from gaussnoise.tables.release.report.errors import error_text, errors_of_plan, means_of
 from gaussnoise.tables.release.report.numbers import titles_of
 from gaussnoise.tables.release.report.pages import plan_page
 

@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 
 import gaussnoise as gn
-from gaussnoise.app.files import add_files
+from gaussnoise.app.files import README, add_files
 from gaussnoise.app.project import RELEASES, STREAMS, Project
 from gaussnoise.app.state import State
 
@@ -79,20 +79,23 @@ def unpacked(answer, folder):
     assert status == 200, content
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         archive.extractall(folder)
-        return [name for name in archive.namelist() if "/" not in name]
+        return sorted(name for name in archive.namelist() if "/" not in name)
 
 
 def test_a_zip_has_the_page_beside_the_folder_which_is_still_complete(get, project, tmp_path):
     rows, schema = pa.table({"sex": ["F", "M"] * 50}), gn.Schema([gn.Attribute("sex", ["F", "M"])])
     gn.plan(schema, 1, gn.zCDP(1)).release(rows, out=project / RELEASES / "real")
-    assert unpacked(get("/zip/real"), tmp_path / "new") == ["real.html"]
+    assert unpacked(get("/zip/real"), tmp_path / "new") == ["README.txt", "real.html"]
     gn.TableRelease.load(tmp_path / "new/real")  # which refuses a file that is not in the record
     assert "sex" in (tmp_path / "new/real.html").read_text(encoding="utf-8")
     assert get("/page/real") == (200, (tmp_path / "new/real.html").read_bytes())
 
     own = gn.TableRelease.load(project / RELEASES / "real")
     for format in ("xlsx", "json-stat"):
-        assert unpacked(get(f"/zip/real/{format}"), tmp_path / format) == [f"real-{format}.html"]
+        assert unpacked(get(f"/zip/real/{format}"), tmp_path / format) == [
+            "README.txt",
+            f"real-{format}.html",
+        ]
         other = gn.TableRelease.load(tmp_path / format / f"real-{format}")
         assert (other["sex"].estimate == own["sex"].estimate).all()
     assert {path.name for path in (project / RELEASES).iterdir()} == {"one", "real", "real.html"}
@@ -103,9 +106,24 @@ def test_a_zip_has_the_page_beside_the_folder_which_is_still_complete(get, proje
     for tick in (1, 2):
         stream.tick(rows, number=tick)
         own = tmp_path / f"stream-{tick}"
-        assert unpacked(get("/stream/real/zip"), own) == [f"real-000{tick}.html"]
+        assert unpacked(get("/stream/real/zip"), own) == ["README.txt", f"real-000{tick}.html"]
     assert not (own / "real/private").exists()
     assert gn.streams.Stream.open(own / "real").tables.period(2).tables
+
+
+def test_a_zip_says_what_its_reader_can_open(get, project, tmp_path):
+    rows = pa.table({"sex": ["F", "M"] * 50, "pay": [1.0, 2.0] * 50})
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("pay", clip=[0, 5])])
+    gn.plan(schema, ["sex", ("sex", "pay")], gn.zCDP(1)).release(
+        rows, out=project / RELEASES / "real"
+    )
+    for format, first in (("", "means, sums"), ("-xlsx", "all numbers")):
+        unpacked(get(f"/zip/real{format.replace('-', '/')}"), own := tmp_path / f"own{format}")
+        page, *lines = (own / README).read_text(encoding="utf-8").splitlines()
+        assert page == f"real{format}.html: open this page first, in a browser"
+        assert lines[0].partition(": ")[2].startswith(first)
+        assert len(lines) == (1 if format else 2)
+        assert all((own / line.partition(": ")[0]).exists() for line in lines)
 
 
 @pytest.mark.parametrize("name", ["Zürich", "Łódź", 'a "b"; c'])
@@ -141,7 +159,7 @@ def test_a_folder_that_is_not_complete_has_no_page_and_no_zip(get, place):
 def test_neither_links_nor_a_page_that_is_one_are_packed(get, project, tmp_path):
     page = project / RELEASES / "one.html"
     page.write_text("own", encoding="utf-8")
-    assert unpacked(get("/zip/one"), tmp_path / "new") == ["one.html"]
+    assert unpacked(get("/zip/one"), tmp_path / "new") == ["README.txt", "one.html"]
     assert sorted(path.name for path in (tmp_path / "new/one").iterdir()) == [
         "release.json",
         "summary.txt",

@@ -52,8 +52,12 @@ def test_values_that_count_elsewhere_are_apart_from_what_is_lost_and_from_warnin
     )
     assert "1 left out of all tables:\n  pay  missing" in first
     assert lists.startswith("counted as the nearer end of their interval")
-    assert "counted as the rest, since no category names them" in lists
+    assert "counted as the rest, which is in no mean or sum of a number" in lists
     assert "catch-all" not in said
+    number = gn.Schema([gn.Attribute("pay", clip=[0, 50], other="unknown")])
+    caught = in_page(str(gn.plan(number, ["pay"], gn.zCDP(1)).check(table)))
+    assert "counted as the rest, which is in no mean or sum of a number:\n  pay  missing" in caught
+    assert "category" not in caught
     fits = in_page(str(planned.check(table.slice(3))))
     assert without_lists(fits) == (fits, "")
     caught = in_page(str(planned.check(table.slice(1, 1))))

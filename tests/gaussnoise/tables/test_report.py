@@ -499,7 +499,10 @@ def test_the_head_of_a_page_is_for_citizens_and_the_risk_stands_below_the_tables
         assert Page(page).words.count("% sure") == 1
         ids = Page(page).ids
         assert ids.index(at) < ids.index("privacy") < ids.index("specialists")
-    assert re.search(r"at most [\d.]+ % sure", head_of(plan_page(survey())))  # for the owner
+    planned = plan_page(survey())
+    assert Page(planned).words.count("% sure") == 1
+    assert "% sure" in part_of(planned, "privacy-full")
+    assert re.search(r"right in at most [\d.]+ % of cases", head_of(planned))
 
 
 def test_simulations_are_called_not_private(release):
@@ -592,8 +595,8 @@ def test_sums_of_clipped_numbers_have_errors_in_their_own_unit():
         (Page(release_page(release)).words, errors.errors_of_release(release), typical[0]),
         (Page(plan_page(plan)).words, errors.errors_of_plan(plan), typical[1]),
     ):
-        assert errors.error_text(found[0]) in page
-        assert f"sums ± {math.ceil(sums):,}" in page
+        assert errors.means_of(plan)[0].replace(", ±", " ±") in page
+        assert "sums ±" not in page
         assert said.format(errors.typical_error(found, "rows")) in page
         assert max(found[0]["counts"], found[1][""]) < 50 < sums / 100
 
@@ -602,6 +605,23 @@ def test_sums_of_clipped_numbers_have_errors_in_their_own_unit():
 def test_half_widths_in_words_are_rounded_up_by_a_tenth_at_most(width):
     said = float(errors.error_text({"": width}).removeprefix("± ").replace(",", ""))
     assert width <= said <= 1.1 * width
+
+
+def test_the_margin_of_a_mean_is_that_of_its_table_also_in_a_combination():
+    region = gn.Attribute("region", ["N", "S"])
+    pay = gn.Attribute("pay", clip=[0, 100], measured_in="EUR", other="none")
+    schema = gn.Schema([region, pay])
+    rows = pa.table({"region": ["N", "S"] * 1000, "pay": [99.0, 99.0] * 1000})
+    plan, rng = gn.plan(schema, [("region", "pay")], gn.zCDP(0.5)), np.random.default_rng(0)
+    both = gn.combine([plan.simulate(rows, rng), plan.simulate(rows, rng)])
+    for release in (plan.simulate(rows, rng), both):
+        (said,) = errors.means_of(release)
+        half = float(re.match(r"mean ± ([\d.]+) EUR in a group of 100 rows, ± [\d.]+ in", said)[1])
+        page = release_page(release) if release is not both else combined_page(both)
+        assert said.replace(", ±", " ±") in Page(page).words
+        low, high = release.means("pay", "region").confidence_interval()
+        widest = ((high - low) / 2).max() * 10  # groups of 1000
+        assert 0.9 * half < widest < 1.1 * half  # counts have noise too
 
 
 def test_a_plan_of_squares_without_sums_has_a_page():
@@ -842,7 +862,9 @@ def test_a_page_says_what_a_catch_all_counts():
     said = "of sex has the rows with no value there, or with one that is not listed."
     for workload, is_said in [("sex", True), ("age", False)]:
         release = gn.plan(gn.Schema(attributes), [workload], gn.zCDP(1)).release(table)
-        assert (said in Page(release_page(release, "")).words) is is_said
+        words = Page(release_page(release, "")).words
+        assert (said in words) is is_said
+        assert "Attribute Categories Which The rest sex 2 F · M else age 2 1 · 2 —" in words
 
 
 CAPPED = "(values above 100,000 count as 100,000)"  # in titles of means of incomes
@@ -978,7 +1000,8 @@ def test_squares_of_numbers_are_for_specialists_alone():
     assert "Counts of rows with a number in income by sex" not in main.words
     assert "Counts of rows with a number in income by sex" in page.words
     assert re.search(
-        rf"Mean of income by sex {re.escape(CAPPED)} 6 counts ± [\d.]+; sums ± [\d,]+ ", main.words
+        rf"Mean of income by sex {re.escape(CAPPED)} 6 mean ± [\d,]+ in a group of 100 rows ± ",
+        main.words,
     )
     assert "Sum of squares of income less 50 by sex: estimates" in page.words
     about = {"kind": "moments", "degrees": [2], "about": 50}
@@ -1414,7 +1437,7 @@ def test_three_attributes_have_all_cells_and_totals_with_the_last_narrow_one_in_
     expected = numbers.table.estimate.sum(axis=across).ravel()
     assert list(totals.values()) == pytest.approx(expected, abs=1e-6)
     assert crossed.totals[-1].estimate == pytest.approx(numbers.table.estimate.sum(), abs=1e-6)
-    assert len(numbers.margins) == 3
+    assert len(numbers.margins) == 3 + 3
 
 
 def test_longer_tables_of_three_attributes_are_folded():
@@ -1471,7 +1494,7 @@ def test_catch_alls_do_not_set_the_scale_of_means():
     plan = gn.plan(schema, [("job", "town", "pay")], gn.zCDP(1))
     (means, *_) = entries_of(plan.simulate(rows, np.random.default_rng(0)))[0].parts
     [picture] = means._colours()
-    said = r"Colours from (4|39)\S* to (6|59)\S* \(groups that are not a category may lie beyond"
+    said = r"Colours from (4|39)\S* to (6|59)\S* \(groups of the rest may lie beyond"
     assert re.match(said, picture.caption)
     assert len(re.findall(r">9\d[.\d]*</text>", picture.svg)) == 3  # drawn, though beyond
     [picture] = replace(means, others={})._colours()  # as if "none" were listed
@@ -1640,11 +1663,15 @@ def test_tables_of_three_attributes_have_totals_of_all_and_by_each():
     assert f"All rows: {number(total.estimate, total.digits)} {ends}" in section
     (entry, *others) = entries_of(release)
     (counts,) = entry.parts
-    for name, own in zip(("town", "sex", "job"), counts.margins, strict=True):
-        assert np.array_equal(own.table.estimate, release[name].estimate)
-        assert np.array_equal(own.table.standard_deviation, release[name].standard_deviation)
-        assert f"{name}: estimates and 95 % intervals" in section
-    assert "<summary>Totals by one attribute</summary>" in text
+    pairs = ("town", "sex"), ("town", "job"), ("sex", "job")
+    by = ("town",), ("sex",), ("job",), *pairs
+    for names, own in zip(by, counts.margins, strict=True):
+        assert np.array_equal(own.table.estimate, release[names].estimate)
+        assert np.array_equal(own.table.standard_deviation, release[names].standard_deviation)
+        assert f"{' × '.join(names)}: estimates and 95 % intervals" in section
+        assert own.is_crossed is (len(names) == 2)
+    assert "sex \\ job" in section
+    assert "<summary>Totals by one attribute or two</summary>" in text
     assert text.count("Totals by one attribute") == 1
     assert not any(part.margins for other in others for part in other.parts)  # they have totals
 
@@ -1655,25 +1682,25 @@ def test_a_catch_all_is_written_last_and_is_called_no_category():
     of_sex = text[text.index('<h3 id="table-3">') :]
     rows = re.findall('<tr[^>]*>\\s*<th scope="row">.*?</th>', of_sex[: of_sex.index("</section>")])
     names = [re.sub("<.*?>", "", row).strip() for row in rows]
-    assert names == ["F", "M", "other or not stated (not a category)", "Total"]
+    assert names == ["F", "M", "other or not stated (the rest)", "Total"]
     assert 'class="aside"' in rows[2]
     assert sum("aside" in row for row in rows) == 1
-    assert "F M other or not stated (not a category) Total" in page.words  # by town and sex
-    assert "(not a category)" not in release_page(small_group())
+    assert "F M other or not stated (the rest) Total" in page.words  # by town and sex
+    assert "(the rest)" not in release_page(small_group())
 
 
 def test_a_category_with_the_name_of_a_catch_all_is_in_quotation_marks():
-    town = gn.Attribute("town", ["A", "B (not a category)", "“B (not a  category)”"], other="B")
+    town = gn.Attribute("town", ["A", "B (the rest)", "“B (the  rest)”"], other="B")
     plan = gn.plan(gn.Schema([town]), ["town"], gn.zCDP(1))
     text = release_page(plan.simulate(pa.table({"town": ["A"] * 9}), np.random.default_rng(0)))
     rows = re.findall(
         '<tr([^>]*)>\\s*<th scope="row"><bdi>(.*?)</bdi></th>',
         text[text.index('<section aria-labelledby="table-1">') : text.index(">Total<")],
     )
-    names = ["A", "“B (not a category)”", "““B (not a category)””", "B (not a category)"]
+    names = ["A", "“B (the rest)”", "““B (the rest)””", "B (the rest)"]
     assert [name for _, name in rows] == names
     assert ["aside" in own for own, _ in rows] == [False, False, False, True]
-    plain = ["A", "a (not a category) b", "(not a category", 3]
+    plain = ["A", "a (the rest) b", "(the rest", 3]
     assert [category_text(label, False) for label in plain] == plain
 
 

@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 from ....errors import ParameterError
 from ....text import NO_INTERVAL, between_text, capital
+from ...schema.schema import Schema
 from ..answer import Answer
+from .order import reading_places
 from .render import shown
 
 _OF_COEFFICIENTS = (
@@ -53,10 +55,10 @@ def answers_of(source: Any, questions: Sequence[str]) -> list[Answered]:
         raise ParameterError(
             f'report: expected a list of questions, ask=["count"], got {type(questions).__name__}'
         )
-    return [_answered(source.ask(question)) for question in questions]
+    return [_answered(source.ask(question), source.plan.schema) for question in questions]
 
 
-def _answered(answer: Answer) -> Answered:
+def _answered(answer: Answer, schema: Schema) -> Answered:
     meaning = capital(answer.heading)
     written = {name: [_minus(text) for text in own] for name, own in answer.written.items()}
     estimates = written["estimate"]
@@ -64,6 +66,8 @@ def _answered(answer: Answer) -> Answered:
     faults = written.get("", [""] * len(estimates))
     labels = [list(map(shown, own)) for own in itertools.islice(_cells(answer), len(estimates))]
     rows = list(zip(labels, estimates, intervals, faults, strict=True))
+    more = answer.estimate.size - len(estimates)
+    rows = rows if more else [rows[k] for k in reading_places(answer, schema)]
     of_coefficients = _OF_LOG_ODDS if meaning.startswith("Logistic") else _OF_COEFFICIENTS
     sentence = of_coefficients if answer.attributes == ("coefficient",) else ""
     if not answer.attributes:
@@ -74,7 +78,6 @@ def _answered(answer: Answer) -> Answered:
         return Answered(answer.question, meaning, f"{first} {'; '.join(lines)}.", (), [], 0, "")
     method = [f"method: {answer.method}"] if answer.method else []
     notes = "; ".join([*answer.cautions, *method]).replace(*_POPULATION)
-    more = answer.estimate.size - len(estimates)
     names = answer.headings or answer.attributes
     return Answered(answer.question, meaning, sentence, names, rows, more, f"{notes}.")
 

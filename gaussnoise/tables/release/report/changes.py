@@ -10,6 +10,7 @@ import numpy as np
 from ....text import versions
 from ...planning.facts import marginal_name, relation_text
 from ...schema.entries import Entry as Asked
+from ...schema.schema import Schema
 from ..changes import (
     LEFT_OUT,
     TOGETHER,
@@ -32,6 +33,7 @@ from ..tidy import LEVEL, level_text
 from .charts import Picture
 from .checked import check_of, folder_of
 from .numbers import MOST_ANSWERS, Numbers, cells_of
+from .order import reading_places
 from .pages import MOST_MEANS, save_page, stored_facts, summed_privacy
 from .render import rendered
 
@@ -51,6 +53,7 @@ class _Section:
 
     one: ShownChanges
     anchor: str
+    schema: Schema
 
     @property
     def size(self) -> int:
@@ -60,7 +63,8 @@ class _Section:
     @property
     def picture(self) -> Picture | None:
         """A picture of the changes with their intervals; None if there is a single change."""
-        numbers = Numbers(self.one.table, self.one.heading, self.anchor, kind="changes")
+        one = self.one
+        numbers = Numbers(one.table, one.heading, self.anchor, kind="changes", schema=self.schema)
         return next(iter(numbers.pictures), None) if self.size > 1 else None
 
     @property
@@ -71,7 +75,7 @@ class _Section:
     @property
     def rows(self) -> list[tuple[Change, str, int]]:
         """Rows of the table: a change, the same as text, and its number of decimals."""
-        order = np.arange(self.size)
+        order = np.array(reading_places(self.one.table, self.schema))
         if self.hidden:
             order = np.argsort(-np.nan_to_num(self.one.table.estimate.ravel()), kind="stable")
             order = np.concatenate([order[:_ENDS], order[-_ENDS:]])
@@ -84,6 +88,12 @@ class _Section:
             for own in self.one.cells(order.tolist())
             for digits in [self.one.digits(own.change.deviation)]
         ]
+
+
+def _sections(found: list[ShownChanges], anchor: str, schema: Schema) -> list[_Section]:
+    """Return the sections of the first tables of changes."""
+    shown = enumerate(found[:_MOST_IN_FULL], 1)
+    return [_Section(one, f"{anchor}-{k}", schema) for k, one in shown]
 
 
 def save_changes_report(
@@ -139,8 +149,8 @@ def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Aske
         means=means if means is None or len(means.changes) <= MOST_MEANS else None,
         missing=list(missing.items())[:_MOST_LISTED],
         more_missing=max(0, len(missing) - _MOST_LISTED),
-        shown=[_Section(one, f"table-{k}") for k, one in enumerate(found[:_MOST_IN_FULL], 1)],
-        sums=[_Section(one, f"sum-{k}") for k, one in enumerate(behind[:_MOST_IN_FULL], 1)],
+        shown=_sections(found, "table", plan.schema),
+        sums=_sections(behind, "sum", plan.schema),
         left=max(0, len(found) - _MOST_IN_FULL),
         both=[
             _release_facts("Before", changes.before),

@@ -82,7 +82,7 @@ def _script() -> "tuple[Markup, str]":
 
 
 def _files(folders: Mapping[str, Path | None]) -> tuple[str | None, str]:
-    """Return (JSON of the folders' records and tables, or None; why a page may not hold them)."""
+    """Return (records and tables as JSON, or None; the reason if a page does not hold them)."""
     texts, left = {}, _MOST_READ
     try:
         for place, folder in folders.items():

@@ -17,6 +17,7 @@ from ..tidy import LEVEL, level_text
 from .answers import Answered
 from .checked import check_of, folder_of
 from .errors import erring, errors_of_release, typical_error
+from .order import reading_labels
 from .pages import named, save_page, stored_facts, summed_privacy, tables_facts
 from .render import rendered
 
@@ -70,6 +71,7 @@ def combined_page(
         version=versions("gaussnoise")["gaussnoise"],
         interval_text=interval_text,
         codes_text=codes_text,
+        reading_labels=reading_labels,
         marginal_name=marginal_name,
         named=named,
         **tables_facts(release, errors, counted_text(merged), synthetic),

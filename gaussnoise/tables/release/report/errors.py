@@ -3,13 +3,21 @@
 import itertools
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from domains.tables.clipped import Clipped
+from domains.tables.tables import Term
 
 from ....numerics.intervals import quantile
+from ....text import no_less
+from ...planning.noun import noun_of
+from ...schema.bases import as_base
+from ...schema.numbers import in_own_unit
+from ...schema.schema import Attribute
 from ..merged import MergedPlan
 from ..noisy import AbstractRelease
 from ..tidy import LEVEL
@@ -22,6 +30,8 @@ if TYPE_CHECKING:
 Errors = Mapping[str, float]  # {statistic: half-width}; the key is "" for a single statistic
 
 _SUMMED = ("counts", "sums", "sums of squares")  # statistics of a clipped number, by degree
+_MOST_MEANS = 100  # largest number of means that are described
+_GROUPS = 100, 1000  # rows in the groups whose means are described, unless the owner says so
 _PRODUCTS = "sums of products"
 
 
@@ -80,6 +90,62 @@ def error_text(errors: Errors) -> str:
         said.pop(_SUMMED[2], None)
         said.pop(_PRODUCTS, None)
     return "; ".join(f"{what} {width}".strip() for what, width in said.items()) or "exact"
+
+
+def means_of(source: "Plan | AbstractRelease", total: float | None = None) -> list[str]:
+    """Return, for each entry of a workload, the half-width of its means in words; "" without means.
+
+    The half-width is for groups of equal size, which together have ``total`` rows, or else for
+    groups of 100 and of 1,000 rows; no mean of a group with such a released count has a larger one.
+    For a mean m within the ends, its interval (Fieller's) holds only values of m for which
+    ``sum − m·count`` is at most z standard deviations from zero; these are at most those at one of
+    the ends, as the variance is convex in m.
+    """
+    plan: Any = source.plan if isinstance(source, AbstractRelease) else source
+    noun = source.noun if isinstance(source, AbstractRelease) else noun_of(plan)
+    texts, attributes = list[str](), plan.schema.attributes
+    for term in plan.domain.terms:
+        axes = [
+            k for k, (_, own) in enumerate(term) if isinstance(own, Clipped) and 1 in own.degrees
+        ]
+        is_last = sum(map(bool, texts)) == _MOST_MEANS
+        if len(axes) != 1 or is_last or attributes[term[axes[0]][0]].unit is not None:
+            texts.append("")
+            continue
+        number = attributes[term[axes[0]][0]]
+        find = partial(_deviations, source.covariance, term, number, axes[0])
+        deviations = list(map(find, number.interval))
+        half = quantile(LEVEL) * max(own.max() for own in deviations)
+        unit = f" {number.measured_in}" * (number.measured_in is not None)
+        if total is None:
+            few, many = _GROUPS
+            first = f"mean ± {_half(half / few)}{unit} in a group of {few} {noun}"
+            texts.append(f"{first}, ± {_half(half / many)} in a group of {many:,}")
+        else:
+            rows = max(rounded(total / deviations[0].size), 1)
+            groups = f"in groups of some {rows:,.15g} {noun}"
+            texts.append(f"mean ± {_half(half / rows)}{unit}, {groups}")
+    return texts
+
+
+def _deviations(
+    covariance: "TableCovariance", term: Term, number: Attribute, axis: int, end: float
+) -> NDArray[np.float64]:
+    """Return the standard deviation of the sum of a number less ``end``, for each group."""
+    about = in_own_unit(as_base({"kind": "moments", "degrees": [1], "about": end}, number))
+    own = (*term[:axis], (term[axis][0], about), *term[axis + 1 :])
+    # other statistics of the number, such as the count of its catch-all, come after its sum
+    return np.sqrt(covariance.term_variance(own).take(0, axis))
+
+
+def rounded(number: float) -> float:
+    """Return a number rounded to three digits."""
+    return float(f"{number:.3g}")
+
+
+def _half(half: float) -> str:
+    """Return a half-width as text, rounded up to three digits."""
+    return f"{float(no_less(half, 3)):,.15g}"  # 2,790 in place of 2.79e+03
 
 
 def half_text(width: float) -> str:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import combinations
 from typing import TYPE_CHECKING, Literal, NamedTuple, final
 
 import numpy as np
@@ -29,6 +30,7 @@ from ..table import AbstractEstimates, ProportionTable
 from ..text import beyond_text, unknown_text
 from ..tidy import LEVEL, level_text
 from .charts import Picture, Row, heat_chart, interval_chart, profile_chart
+from .order import reading_axes, reading_places
 from .render import Cell, category_text, digits_of, number, shown
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ MOST_LINES = 30  # most lines with names in a picture
 _MOST_COLOURED = 1500  # most cells of a picture in colours
 _MOST_PANELS = 12  # most pictures for one table
 MOST_COLUMNS = 8  # most columns of a table with one attribute in columns
-_MOST_CROSSED = 150  # most cells of such a table of three or more attributes
+_MOST_CROSSED = 150  # most cells of such a table of three or more attributes, or of totals by two
 _MOST_BESIDE, _MOST_BESIDE_ROWS = 4, 16  # most columns and numbers beside a picture
 _MOST_COMPARED = 300  # most tables whose largest and smallest cells are listed
 _MOST_CELLS = 2 * 10**6  # most cells of these tables in all
@@ -49,7 +51,7 @@ MOST_ANSWERS = 10**5  # most answers of an entry
 Margin = Callable[[tuple[str, ...]], AbstractEstimates]
 
 _HIDDEN = "the whole range: the noise hides this mean"
-_BEYOND = " (groups that are not a category may lie beyond, in the colour of the nearer end)"
+_BEYOND = " (groups of the rest may lie beyond, in the colour of the nearer end)"
 _MOST_NAME = 60
 _MOST_HEAD = 40
 
@@ -105,6 +107,7 @@ class Numbers:
         beside: a further column: shares of all rows, or the counts of rows for means.
         noun: the plural noun for the counted things.
         others: {attribute: its catch-all}, where it has one.
+        schema: the schema, from which the order of categories for readers is known.
     """
 
     table: AbstractEstimates
@@ -117,6 +120,7 @@ class Numbers:
     beside: AbstractEstimates | None = None
     noun: str = "rows"
     others: Mapping[str, str] = field(default_factory=dict[str, str])
+    schema: Schema | None = None
 
     @property
     def note(self) -> str:
@@ -147,7 +151,7 @@ class Numbers:
         groups = size // shape[-1] if len(shape) > 1 else 0
         if size + groups <= MOST_LINES:
             words = "One line for each number, in the order of the table below, which has them all."
-            return [self._intervals(cells_of(table, range(size)), words)]
+            return [self._intervals(cells_of(table, self.order), words)]
         if self.kind != "changes":  # since changes have two signs
             if len(shape) in (2, 3) and size <= _MOST_COLOURED and min(shape) <= _MOST_PANELS:
                 return self._colours()
@@ -167,6 +171,11 @@ class Numbers:
     def _headline(self) -> str:
         what = "changes" if self.kind == "changes" else "estimates"
         return f"{self.title}: {what} with {level_text(LEVEL)} intervals"
+
+    @cached_property
+    def order(self) -> list[int]:
+        """The indices of all cells (in C order), sorted for readers."""
+        return reading_places(self.table, self.schema)
 
     def _intervals(self, cells: Sequence[Cell], words: str, hidden: int = 0) -> Picture:
         """Return a picture with a line for each cell; only its description mentions ``hidden``."""
@@ -205,15 +214,16 @@ class Numbers:
             hidden, grey = np.isin(marks, LOW_RELIABILITY), "where noise leaves a mean unreliable"
             seen = table.standard_deviation[~hidden]
             digits = digits_of(float(np.median(seen))) if seen.size else 0
+        axes = reading_axes(table, self.schema)
         cells = np.where(hidden, np.nan, table.estimate)
-        names = [list(map(str, own)) for own in table.labels]
+        names = [[str(own[k]) for k in axis] for own, axis in zip(table.labels, axes, strict=True)]
         scale = 0.0, float(np.nanmax(cells, initial=0.0)) or 1.0
         if self.kind == "mean" and np.isfinite(cells).any():  # near each other, far from 0
             own = np.where(listed_in(table, self.others), cells, np.nan)
             own = own if np.isfinite(own).any() else cells
             scale = float(np.nanmin(own)), float(np.nanmax(own))
             beyond = _BEYOND * bool(((cells < scale[0]) | (cells > scale[1])).any())
-        titles = [""]
+        cells, titles = cells[np.ix_(*axes)], [""]
         if panel is None:
             cells = cells[None]
         else:
@@ -288,8 +298,8 @@ class Numbers:
 
     @property
     def all_cells(self) -> list[Cell]:
-        """All cells of the table, in their order."""
-        return self._written(cells_of(self.table, range(self.table.estimate.size)))
+        """All cells of the table, in the order for readers."""
+        return self._written(cells_of(self.table, self.order))
 
     @property
     def cells(self) -> list[Cell]:
@@ -297,7 +307,7 @@ class Numbers:
         return self._written(cells_of(self.table, self._places))
 
     def _written(self, cells: list[Cell]) -> list[Cell]:
-        """Return the cells as a page writes them: catch-alls named so, and means that noise hides.
+        """Return the cells as a page writes them: marked as catch-alls, and as hidden by noise.
 
         Changes have no marks: one may be near zero and reliable, while marks compare a number with
         its noise. A mean is hidden if its interval is the whole range of the number.
@@ -349,15 +359,21 @@ class Numbers:
 
     @property
     def margins(self) -> "list[Numbers]":
-        """The numbers by each attribute, for a table that does not have them all."""
+        """The numbers by each attribute, unless the table itself has them all.
+
+        For three attributes or more, small tables by each two of them follow.
+        """
         axes = self.table.estimate.ndim
         if self.margin is None or axes < 2 or (axes == 2 and self.is_crossed):
             return []
-        return [self._over(self.margin, (name,)) for name in self.table.attributes]
+        own = self.table.attributes
+        found = [self._over(self.margin, (name,)) for name in own]
+        pairs = [] if axes == 2 else map(partial(self._over, self.margin), combinations(own, 2))
+        return found + [each for each in pairs if each.table.estimate.size <= _MOST_CROSSED]
 
     @property
     def by_first(self) -> "Numbers | None":
-        """The means by the first attribute alone; None if no table of means has more of them."""
+        """The means by the first of several attributes; None for other tables."""
         if self.kind != "mean" or self.margin is None or self.table.estimate.ndim < 2:
             return None
         return self._over(self.margin, self.table.attributes[:1])
@@ -370,11 +386,11 @@ class Numbers:
     @property
     def _places(self) -> Sequence[int]:
         if not self.hidden:
-            return range(self.table.estimate.size)
+            return self.order
         order = _order(self.table.estimate).tolist()
         return [*order[:_ENDS], *order[-_ENDS:]]
 
-    @property
+    @cached_property
     def crossed(self) -> Crossed:
         """The table with one attribute in columns, with totals if known.
 
@@ -392,7 +408,7 @@ class Numbers:
         for places in cells.reshape(-1, shape[axis]).tolist():
             one = [all_cells[k] for k in places]
             rows.append(((*one[0].names[:axis], *one[0].names[axis + 1 :]), one))
-        columns = [shown(self.said(across, name), _MOST_HEAD) for name in table.labels[axis]]
+        columns = [shown(cell.names[axis], _MOST_HEAD) for cell in rows[0][1]]
         last = None
         if self.margin is not None:
             ends = (self._over(self.margin, own) for own in (down, (across,), ()))
@@ -418,6 +434,7 @@ class Entry:
         read: a function that returns the tables of its numbers; for a clipped number means, and
             last the sums, counts and sums of squares.
         others: {attribute: its catch-all}, where it has one.
+        schema: the schema, from which the order of categories for readers is known.
     """
 
     name: str
@@ -428,11 +445,12 @@ class Entry:
     notes: Sequence[str]
     read: Callable[[], list[Numbers]]
     others: Mapping[str, str]
+    schema: Schema
 
     @cached_property
     def every(self) -> list[Numbers]:
         """All tables with numbers of this entry."""
-        return [replace(own, others=self.others) for own in self.read()]
+        return [replace(own, others=self.others, schema=self.schema) for own in self.read()]
 
     @property
     def parts(self) -> list[Numbers]:
@@ -464,7 +482,7 @@ def entries_of(release: AbstractRelease) -> list[Entry]:
         notes += [text for i in numbers for text in _notes(release, plan.schema.attributes[i])]
         anchor = f"table-{k + 1}"
         read = partial(_tables_of, release, term, anchor, files.get(name))
-        found.append(Entry(name, title, anchor, size, is_cells, notes, read, others))
+        found.append(Entry(name, title, anchor, size, is_cells, notes, read, others, plan.schema))
     return found
 
 
@@ -737,7 +755,7 @@ def _title(table: AbstractEstimates) -> str:
 
 
 def listed_in(table: AbstractEstimates, others: Mapping[str, str]) -> NDArray[np.bool_]:
-    """Return, for each number, whether no catch-all is in its group; all if two have none."""
+    """Return where groups have no catch-all; True everywhere if only one group or none has none."""
     found = np.ones(table.estimate.shape, bool)
     for axis, (name, labels) in enumerate(zip(table.attributes, table.labels, strict=True)):
         own = np.array([str(label) != others.get(name) for label in labels])

@@ -1,14 +1,18 @@
 """Tables over time on a page: pictures of few cells, and the numbers of the last ticks."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ...schema.schema import Schema
 from ..table import AbstractEstimates
 from ..tidy import LEVEL, level_text
 from .charts import Picture, series_chart
 from .numbers import cells_of
+from .order import reading_places
 from .render import Cell
 
 _MOST_PANELS = 12  # most cells with a picture
@@ -25,6 +29,7 @@ class OverTime:
         series: the numbers for the rows of each tick; the first axis is the tick.
         title: the name of the table in words.
         anchor: the anchor of the picture.
+        schema: the schema, from which the order of categories for readers is known.
         word: the word for a tick: "tick", or its kind of period, like "month".
         times: the time of each tick, like "March 2026"; empty if they are not known.
     """
@@ -32,6 +37,7 @@ class OverTime:
     series: AbstractEstimates
     title: str
     anchor: str
+    schema: Schema
     word: str = "tick"
     times: tuple[str, ...] = ()
 
@@ -40,11 +46,16 @@ class OverTime:
         """The names of all ticks (releases of a stream): their times if known, else numbers."""
         return [*self.times] or [f"tick {tick}" for tick in self.series.labels[0]]
 
+    @cached_property
+    def _places(self) -> NDArray[np.intp]:
+        """The indices of cells (in C order), sorted for readers: a row for each tick."""
+        ticks, *_ = self.series.estimate.shape
+        return np.reshape(reading_places(self.series, self.schema), (ticks, -1))
+
     @property
     def _names(self) -> list[str]:
-        """The names of the cells of the table, in C order."""
-        (ticks, *_) = self.series.estimate.shape
-        listed = cells_of(self.series, range(self.series.estimate.size // ticks))
+        """The names of the cells of the table, in the order for readers."""
+        listed = cells_of(self.series, self._places[0].tolist())
         return [" · ".join(map(str, cell.names[1:])) or "all" for cell in listed]
 
     @property
@@ -54,7 +65,7 @@ class OverTime:
         if len(names) > _MOST_PANELS or len(ticks) < 2:
             return None
         both = (self.series.estimate, *self.series.confidence_interval())
-        numbers = (values.reshape(len(ticks), -1).T for values in both)
+        numbers = (values.ravel()[self._places.T] for values in both)
         return series_chart(
             [int(tick) for tick in ticks],
             list(zip(names, *numbers, strict=True)),
@@ -74,8 +85,8 @@ class OverTime:
     def rows(self) -> list[tuple[str, list[Cell]]]:
         """The rows of the table: the name of a cell, and its numbers at the last ticks."""
         ticks = len(self.series.labels[0])
-        size, shown = self.series.estimate.size // ticks, range(ticks)[-_MOST_TICKS:]
-        places = np.arange(ticks * size).reshape(ticks, size)[shown][:, :_MOST_ROWS].T
+        shown = range(ticks)[-_MOST_TICKS:]
+        places = self._places[shown][:, :_MOST_ROWS].T
         cells = iter(cells_of(self.series, places.ravel().tolist()))
         names = self._names[:_MOST_ROWS]
         return [(name, [next(cells) for _ in shown]) for name in names]

@@ -46,10 +46,12 @@ from .errors import (
     errors_of_plan,
     errors_of_release,
     half_widths,
+    means_of,
     typical_error,
 )
 from .findings import finding_of
 from .numbers import Numbers, capped_in, cells_of, entries_of, extremes_of, files_of, titles_of
+from .order import reading_labels
 from .over_time import OverTime
 from .population import sections_of
 from .render import counted, digits_of, rendered
@@ -195,7 +197,10 @@ def tables_facts(
         "behind": [replace(own, heading=True) for entry in alone for own in entry.every]
         + [numbers for entry in full for numbers in entry.behind],
         "files": files_of(release),
-        "errors": list(map(error_text, errors)),
+        "errors": [  # about the noise alone, so that means of a population have none here
+            (one not in places and mean) or error_text(own)
+            for one, mean, own in zip(titles_of(plan), means_of(release), errors, strict=True)
+        ],
         "entries": entries,
         "shown": full,
         "findings": findings,
@@ -320,6 +325,7 @@ def _page(
         version=versions("gaussnoise")["gaussnoise"],
         interval_text=interval_text,
         codes_text=codes_text,
+        reading_labels=reading_labels,
         marginal_name=marginal_name,
         named=named,
         holds=holds_text(scales),
@@ -394,12 +400,12 @@ def _accuracy(plan: "Plan", errors: list[Errors]) -> dict[str, object]:
         "One line for each table: a round dot for this plan, a square for independent noise "
         "with the best split of the same budget.",
     )
-    rows = []
+    rows, means = [], means_of(plan)
     for k, name in enumerate(titles[:_MOST_LISTED]):
         other = error_text({"": float(theirs[k])})
         if "" not in errors[k] and ours[k] > 0:  # one statistic, without a name
             other = f"{theirs[k] / ours[k]:.3g} times as much"
-        rows.append((name, plan.queries[k], error_text(errors[k]), other))
+        rows.append((name, plan.queries[k], means[k] or error_text(errors[k]), other))
     in_units = any("sums" in entry for entry in errors)
     return {
         "picture": picture,

@@ -8,11 +8,13 @@ from numpy.typing import NDArray
 
 from ....numerics.intervals import quantile
 from ...planning.ranges import FoundRange
+from ...schema.schema import Schema
 from ..marks import LOW_RELIABILITY, marks_of
 from ..population import ColumnMean, ColumnMeans, Grid, means_in
 from ..tidy import LEVEL, level_text
 from .charts import Picture, heat_chart, interval_chart
 from .numbers import MOST_COLUMNS, MOST_LINES, MOST_ROWS, lines_of, mean_title
+from .order import reading_labels
 from .render import Cell, digits_of, number, shown
 from .sentences import SAME, gap_text, highest, labels_text, range_text
 
@@ -55,12 +57,23 @@ def sections_of(means: ColumnMeans) -> Iterator[Section]:
         title = mean_title(number, by)
         anchor = f"population-{k}"
         grid, *others = (_joined(grid.short.of_column(own.column)) for grid in means.grids)
-        picture, crossed = _lines(alone, title, anchor), _crossed(alone)
+        order = _reading_places(alone, plan.schema)
+        grid, read = grid._replace(rows=[grid.rows[j] for j in order]), [alone[j] for j in order]
+        picture, crossed = _lines(read, title, anchor), _crossed(read)
         if picture is None and crossed is not None:
-            grid, picture = _as_grid(grid, alone, crossed), _colours(alone, crossed, title, anchor)
+            grid, picture = _as_grid(grid, read, crossed), _colours(read, crossed, title, anchor)
         finding = "" if own.low is None else _finding(means, own, alone)
         grids = [grid, *(other for other in others if other.rows)]
         yield Section(title, anchor, finding, grids, picture)
+
+
+def _reading_places(means: list[ColumnMean], schema: Schema) -> list[int]:
+    """Return the indices of means, sorted by their groups in the order for readers."""
+    known = {own.name: own for own in schema.attributes}
+    labels = {name: reading_labels(known[name]) for name in means[0].group}
+    ranks = {name: {str(label): k for k, label in enumerate(own)} for name, own in labels.items()}
+    groups = [[ranks[name][str(x)] for name, x in mean.group.items()] for mean in means]
+    return sorted(range(len(means)), key=groups.__getitem__)
 
 
 def _crossed(means: list[ColumnMean]) -> Crossed | None:
@@ -111,7 +124,7 @@ def _colours(means: list[ColumnMean], crossed: Crossed, title: str, anchor: str)
 
 
 def _joined(grid: Grid) -> Grid:
-    """Return the same table, with both bounds of each interval in one column."""
+    """Return a table with both bounds of each interval in one column."""
     at = len(grid.words) + grid.numbers.index("low")
     rows = [
         [*row[:at], "—" if row[at] == "—" else f"{row[at]} to {row[at + 1]}", *row[at + 2 :]]

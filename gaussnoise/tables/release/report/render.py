@@ -15,10 +15,10 @@ from ..marks import MARKS
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-NO_CATEGORY = "(not a category)"  # beside the name of a catch-all
-# a text that ends like that, without the characters that a page may write in another way
-_MARKED = re.compile(r"\(notacategory\)”*$")
+THE_REST = "(the rest)"  # beside the name of a catch-all
 _UNSEEN = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ufdd0-\ufdef\ufeff\ufffd-\uffff]")
+# a text that ends like the name of a catch-all, without characters that a page may write otherwise
+_MARKED = re.compile(re.escape(_UNSEEN.sub("", THE_REST)) + "”*$")
 _MOST_LABEL = 120  # most characters of a label on a page
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
 _EXACT = 1e15  # larger numbers are written with an exponent
@@ -92,7 +92,7 @@ def _templates() -> "Environment":
         "capital": capital,
     }
     environment.globals |= {"infinity": math.inf, "counted": counted, "limit_text": limit_text}
-    environment.globals["no_category"] = NO_CATEGORY
+    environment.globals["the_rest"] = THE_REST
     return environment
 
 
@@ -102,11 +102,11 @@ def category_text(label: Category, is_other: bool) -> Category:
     A category whose own text ends like the name of a catch-all is in quotation marks. The script of
     a page (``page.js``) expects the same names.
 
-    >>> category_text("other", True), category_text("other (not a category)", False)
-    ('other (not a category)', '“other (not a category)”')
+    >>> category_text("other", True), category_text("other (the rest)", False)
+    ('other (the rest)', '“other (the rest)”')
     """
     if is_other:
-        return f"{label} {NO_CATEGORY}"
+        return f"{label} {THE_REST}"
     return f"“{label}”" if _MARKED.search(_UNSEEN.sub("", str(label))) else label
 
 

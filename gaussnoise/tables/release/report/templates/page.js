@@ -17,10 +17,11 @@
   };
   const isLabel = (shown, label) => isText(shown, bare(verifier.said(label)));
 
+  const REST = "(therest)"; // beside the name of a catch-all
   // The same where a catch-all is named as one: a category with such a name of its own is in quotation marks.
   const isCategory = (shown, label, isOther) => {
-    const name = bare(verifier.said(label)), isMarked = /\(notacategory\)”*$/.test(name);
-    return isText(shown, isOther ? `${name}(notacategory)` : isMarked ? `“${name}”` : name);
+    const name = bare(verifier.said(label)), isMarked = name.replace(/”*$/, "").endsWith(REST);
+    return isText(shown, isOther ? name + REST : isMarked ? `“${name}”` : name);
   };
 
   // The numbers of the counts of S: those of its file, or sums of those of a larger table.
