@@ -979,7 +979,12 @@ def test_both_ends_of_a_long_table_are_groups_with_a_number():
 
 
 def test_a_mean_of_no_rows_has_no_estimate_and_its_whole_interval():
-    page = Page(release_page(paid(["income"], rows=0))).words
+    while True:  # by noise, a count of no rows may be clearly positive
+        release = paid(["income"], rows=0)
+        mean = release.means("income")
+        if np.isnan(mean.estimate) and mean.confidence_interval() == (0, 100000):
+            break
+    page = Page(release_page(release)).words
     mean = page[page.index(f"Mean of income {CAPPED}: estimates") :]
     assert "nan" not in mean
     assert "0 to 100,000" in mean
