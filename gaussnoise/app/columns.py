@@ -338,10 +338,7 @@ def _category(name: str, line: str, known: Collection[str]) -> tuple[str, list[s
     while at < len(line):
         found = _ITEM.match(line, at)
         if found is None:
-            raise SchemaError(
-                f"attribute {name!r}: expected a category in quotes to end with one, like "
-                '"so-called \\"expert\\""'
-            )
+            raise _unended(name)
         items.append(_unquoted(name, found[1].strip()))
         marks.append(found[2])
         at = found.end()
@@ -370,10 +367,15 @@ def _unquoted(name: str, text: str) -> str:
     try:
         return json.loads(text) if text.startswith('"') else text
     except ValueError:
-        raise SchemaError(
-            f"attribute {name!r}: expected a category in quotes to end with one, like "
-            '"so-called \\"expert\\""'
-        ) from None
+        raise _unended(name) from None
+
+
+def _unended(name: str) -> SchemaError:
+    """Return the error of a category that begins with a quotation mark and ends without one."""
+    return SchemaError(
+        f"attribute {name!r}: expected a category in quotes to end with one, like "
+        '"so-called \\"expert\\""'
+    )
 
 
 def _integer(name: str, line: str) -> int:

@@ -9,7 +9,7 @@ import inspect
 import re
 import shlex
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -389,6 +389,17 @@ def about_lines(
     for name, field in fields.items():
         field.on_value_change(handled(functools.partial(keep, [name])))
     return keep
+
+
+def ledger_fields(own: Mapping[str, Any]) -> dict[str, ui.input]:
+    """Draw the fields for what the ledger notes of a release, filled with the plan's ``own``."""
+    fields = {
+        "purpose": ui.input("Purpose, for the ledger (may be empty)", value=own["purpose"]),
+        "requested_by": ui.input("Requested by (may be empty)", value=own["requested_by"]),
+    }
+    for field in fields.values():
+        field.classes("w-full")
+    return fields
 
 
 def paged(rows: Sequence[object]) -> int | None:

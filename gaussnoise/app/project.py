@@ -23,6 +23,7 @@ STREAMS = "streams"
 RECORDS = ("release.json", "stream.json")
 TABLES = (".csv", ".tsv", ".gz", ".xz", ".zst", ".zip", ".parquet", ".xlsx", ".sav", ".dta")
 TABLES = (*TABLES, ".sas7bdat")
+NO_COLUMNS = "There are no columns yet."
 _MOST_FILES = 500  # largest number of files to choose from
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
@@ -226,7 +227,7 @@ class Project:
         ``so`` ends the message about columns that are not confirmed: what cannot be done.
         """
         if not self.schema.exists():
-            raise SchemaError("There are no columns yet.")
+            raise SchemaError(NO_COLUMNS)
         if Schema.load(self.schema).is_draft:
             raise SchemaError(
                 "The columns were read off the data, and are not confirmed as public knowledge: "

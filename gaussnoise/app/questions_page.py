@@ -16,6 +16,7 @@ from ..tables.schema.workload import Wanted, load_workload
 from .asked import names_in, same_table, tables_of, workload_toml
 from .number_field import NumberField
 from .parts import frame, go, handled, head, more, offered, refusal, words
+from .project import NO_COLUMNS
 from .state import State
 
 _BASES = {
@@ -34,7 +35,7 @@ def questions_page(state: State) -> None:
             schema, wanted = Schema.load(state.project.schema), load_workload(state.project.schema)
         except GaussNoiseError as error:
             is_there = state.project.schema.exists()
-            return refusal(str(error) if is_there else "There are no columns yet.", "/")
+            return refusal(str(error) if is_there else NO_COLUMNS, "/")
         _listed(state, schema, wanted)
         _one(state, schema, wanted)
         _all(state, schema, wanted)

@@ -30,6 +30,7 @@ from .parts import (
     go,
     handled,
     head,
+    ledger_fields,
     mine,
     more,
     outcome,
@@ -217,12 +218,9 @@ def _form(
             fields: dict[str, Any] = {
                 "id": ui.input("Name of the release", value=proposed),
                 "format": ui.select(formats, value=own["format"], label="Format of the tables"),
-                "purpose": ui.input("Purpose, for the ledger (may be empty)", value=own["purpose"]),
-                "requested_by": ui.input("Requested by (may be empty)", value=own["requested_by"]),
             }
+            fields |= ledger_fields(own)
         fields["format"].classes("w-48")
-        for field in (fields["purpose"], fields["requested_by"]):
-            field.classes("w-full")
         titles = titles_of(planned)
         ui.label(f"{number_of(len(titles), 'table')} will be released:")
         points([*titles[:_NAMED], *[f"and {len(titles) - _NAMED} more"] * (len(titles) > _NAMED)])

@@ -23,6 +23,7 @@ from .parts import (
     go,
     handled,
     head,
+    ledger_fields,
     outcome,
     output,
     points,
@@ -189,10 +190,8 @@ class Form:
                 state.project, ("period", "source", "publisher", "contact")
             )
             self.period_of_all()
-            purpose = ui.input("Purpose, for the ledger (may be empty)", value=own["purpose"])
-            by = ui.input("Requested by (may be empty)", value=own["requested_by"])
-            for field in (title, purpose, by):
-                field.classes("w-full")
+            purpose, by = ledger_fields(own).values()
+            title.classes("w-full")
             ui.label(
                 f"All choices are kept in {SCHEMA}, tables [about] and [stream], as you make them."
             )
