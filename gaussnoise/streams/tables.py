@@ -15,7 +15,7 @@ from ..files.pickling import PickledByArguments
 from ..numerics.intervals import Contrast, Contrasts
 from ..solvers.tables.residuals import Subset
 from ..tables.planning.facts import OverTime
-from ..tables.release.contrasts import Weights
+from ..tables.release.contrasts import Sums, Weights
 from ..tables.release.forms import KeptTables
 from ..tables.release.noisy import Names
 from ..tables.release.release import TableRelease
@@ -153,13 +153,15 @@ class StreamTables(PickledByArguments):
             for t in weights:
                 share[k, ticks.index(t), next(column)] += 1
         kept = self.kept()
-        first = kept.read(1, 1).contrasts(cells)
+        first = kept.read(1, 1)
+        sums = Sums.of(first, cells)
         for k, t in enumerate(ticks):
-            own = first if t == 1 else kept.read(t, t).contrasts(cells)
-            estimate += share[:, k] @ own.estimate
+            estimate += share[:, k] @ sums.estimate(kept.read(t, t))
         between = self.plan.time_covariance[np.ix_(*2 * [[t - 1 for t in ticks]])]
         rows = len(combinations), len(ticks) * len(cells)
-        covariance = (between @ share @ first.covariance).reshape(rows) @ share.reshape(rows).T
+        covariance = (between @ share @ sums.covariance(first)).reshape(rows) @ share.reshape(
+            rows
+        ).T
         return Contrasts(estimate, (covariance + covariance.T) / 2)
 
     def series(self, asked: Names | Callable[[TableRelease], AbstractEstimates]) -> SeriesTable:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -83,50 +84,88 @@ def contrasts(release: AbstractRelease, combinations: "Sequence[Weights]") -> Co
             f"{type(combinations).__name__}; hint: release.cell(sex=...) makes the weights of "
             "one cell"
         )
-    query = release.query
-    # shares[k]: the value of combination k if one row is spread evenly over all cells
-    estimates, shares = np.zeros((2, len(combinations)))
-    pulled: dict[Subset, Array] = {}  # {T: a row of weights for each combination}
-    sizes: dict[Subset, Array] = {}  # norms of the same arrays, for the absolute weights
-    # {attribute names: (table, order of its axes, attribute set S, measured subsets of S)}
-    asked: dict[Names, tuple[Array, list[int], Subset, list[Subset]]] = {}
-    for row, weights in enumerate(combinations):
-        for names, given in weights.items():
-            if names not in asked:
-                order, S, estimate = estimate_of(release, names)
-                measured = [T for T in subsets_of(S) if T in query.multipliers]
-                asked[names] = estimate, [S.index(i) for i in order], S, measured
-            estimate, axes, S, measured = asked[names]
-            w = _weights(names, given)
-            shape = tuple(estimate.shape[axis] for axis in axes)
-            if w.shape != shape or not np.isfinite(w).all():
-                got = "infinite ones or NaN" if w.shape == shape else w.shape
-                raise ParameterError(
-                    f"contrast: expected finite weights of shape {shape} for {names}, got {got}"
-                )
-            w = w.transpose(np.argsort(axes))
-            estimates[row] += float((w * estimate).sum())
-            shares[row] += math.fsum(w.ravel().tolist()) / w.size
-            absolute = np.abs(w) if (w < 0).any() else w
-            for T in measured:
-                seen = query.gather(w, S, T)
-                pulled.setdefault(T, np.zeros((len(combinations), *seen.shape)))[row] += seen
-                both = seen if absolute is w else query.gather(absolute, S, T)
-                sizes.setdefault(T, np.zeros(len(combinations)))[row] += float(np.linalg.norm(both))
-    covariance = np.zeros((len(combinations),) * 2)
-    known = np.ones(len(combinations), dtype=bool)  # combinations that only count all rows
-    for T, rows in pulled.items():
-        for axis, i in enumerate(T, 1):
-            rows = query.strategies[i].pull(rows, axis)
-        moved = rows.reshape(len(rows), -1)
-        length = math.prod(query.strategies[i].length for i in T)
-        # if weights cancel, the rest is a rounding error
-        moved[np.linalg.norm(moved, axis=1) <= ROUNDED * length * sizes[T]] = 0.0
-        known &= ~moved.any(axis=1)
-        covariance += release.covariance.variances[T] * (moved @ moved.T)
-    if not query.public:
-        estimates = np.where(known, shares * (release.public_rows or 0.0), estimates)
-    return Contrasts(estimates, covariance)
+    sums = Sums.of(release, combinations)
+    return Contrasts(sums.estimate(release), sums.covariance(release))
+
+
+class Sums(NamedTuple):
+    """Linear combinations of cells, which any release of the same plan can be asked for.
+
+    Attributes:
+        terms: triples: the index of a combination, the names of a table, and the weights of its
+            cells, with axes in sorted order.
+        shares: the value of each combination if one row is spread evenly over all cells.
+        moved: {T: for each combination, a row of weights of the measurement of T}.
+    """
+
+    terms: list[tuple[int, Names, Array]]
+    shares: Array
+    moved: dict[Subset, Array]
+
+    @classmethod
+    def of(cls, release: AbstractRelease, combinations: "Sequence[Weights]") -> Self:
+        """Return the sums for combinations, which are checked against the tables of a release."""
+        query = release.query
+        terms: list[tuple[int, Names, Array]] = []
+        shares = np.zeros(len(combinations))
+        pulled: dict[Subset, Array] = {}  # {T: a row of weights for each combination}
+        sizes: dict[Subset, Array] = {}  # norms of the same arrays, for the absolute weights
+        # {attribute names: (shape, order of its axes, attribute set S, measured subsets of S)}
+        asked: dict[Names, tuple[tuple[int, ...], list[int], Subset, list[Subset]]] = {}
+        for row, weights in enumerate(combinations):
+            for names, given in weights.items():
+                if names not in asked:
+                    order, S, estimate = estimate_of(release, names)
+                    axes = [S.index(i) for i in order]
+                    measured = [T for T in subsets_of(S) if T in query.multipliers]
+                    asked[names] = tuple(estimate.shape[k] for k in axes), axes, S, measured
+                shape, axes, S, measured = asked[names]
+                w = _weights(names, given)
+                if w.shape != shape or not np.isfinite(w).all():
+                    got = "infinite ones or NaN" if w.shape == shape else w.shape
+                    raise ParameterError(
+                        f"contrast: expected finite weights of shape {shape} for {names}, got {got}"
+                    )
+                w = w.transpose(np.argsort(axes))
+                terms.append((row, names, w))
+                shares[row] += math.fsum(w.ravel().tolist()) / w.size
+                absolute = np.abs(w) if (w < 0).any() else w
+                for T in measured:
+                    seen = query.gather(w, S, T)
+                    pulled.setdefault(T, np.zeros((len(combinations), *seen.shape)))[row] += seen
+                    both = seen if absolute is w else query.gather(absolute, S, T)
+                    sizes.setdefault(T, np.zeros(len(combinations)))[row] += float(
+                        np.linalg.norm(both)
+                    )
+        moved: dict[Subset, Array] = {}
+        for T, rows in pulled.items():
+            for axis, i in enumerate(T, 1):
+                rows = query.strategies[i].pull(rows, axis)
+            own = moved[T] = rows.reshape(len(rows), -1)
+            length = math.prod(query.strategies[i].length for i in T)
+            # if weights cancel, the rest is a rounding error
+            own[np.linalg.norm(own, axis=1) <= ROUNDED * length * sizes[T]] = 0.0
+        return cls(terms, shares, moved)
+
+    def estimate(self, release: AbstractRelease) -> Array:
+        """Return the estimates of a release, shape (k,)."""
+        tables = {names: estimate_of(release, names)[2] for _, names, _ in self.terms}
+        estimate = np.zeros(len(self.shares))
+        for row, names, w in self.terms:
+            estimate[row] += float((w * tables[names]).sum())
+        if release.query.public:
+            return estimate
+        known = np.ones(len(estimate), dtype=bool)  # combinations that only count all rows
+        for own in self.moved.values():
+            known &= ~own.any(axis=1)
+        return np.where(known, self.shares * (release.public_rows or 0.0), estimate)
+
+    def covariance(self, release: AbstractRelease) -> Array:
+        """Return the covariance of the estimates of a release, shape (k, k)."""
+        covariance = np.zeros((len(self.shares),) * 2)
+        for T, own in self.moved.items():
+            covariance += release.covariance.variances[T] * (own @ own.T)
+        return covariance
 
 
 def _weights(names: Names, given: object) -> Array:

@@ -332,6 +332,21 @@ def test_covariances_of_some_cells_are_parts_of_the_whole(stream):
         series.covariance(sex="X")
 
 
+def test_weights_are_passed_through_the_query_once_for_all_ticks(stream, monkeypatch):
+    seen, gather = [], type(stream.plan.query).gather
+
+    def counted(query, w, S, T):
+        seen.append(T)
+        return gather(query, w, S, T)
+
+    monkeypatch.setattr(type(stream.plan.query), "gather", counted)
+    each = [{t: {("sex",): [1, 0], ("age",): [0, 1, 0]}} for t in (1, 2, 3, 4)]
+    stream.contrasts(each[:1])
+    once = len(seen)
+    stream.contrasts(each)
+    assert len(seen) == 2 * once > 0
+
+
 def test_a_pickle_holds_no_stream_and_says_so(stream):
     series = stream.series("sex")
     again = pickle.loads(pickle.dumps(series))

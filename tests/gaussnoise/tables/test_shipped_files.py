@@ -2,7 +2,7 @@
 
 import csv
 import sysconfig
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
@@ -18,8 +18,13 @@ MOST_BYTES = 2**20
 
 def test_files_of_other_packages_are_counted_as_plain_python_counts_them():
     """This holds for every drafted column: the reference is Python's own reader of CSV."""
-    found = sorted(Path(sysconfig.get_path("purelib")).rglob("*.csv"))
-    files = [file for file in found if file.stat().st_size < MOST_BYTES]
+    folders = defaultdict(list)
+    for file in sorted(Path(sysconfig.get_path("purelib")).rglob("*.csv")):
+        if file.stat().st_size < MOST_BYTES:
+            folders[file.parent].append(file)
+    # files of a folder have few shapes: its smallest and its largest one
+    by_size = [sorted(own, key=lambda file: file.stat().st_size) for own in folders.values()]
+    files = [file for own in by_size for file in dict.fromkeys((own[0], own[-1]))]
     if len(files) < 20:
         pytest.skip("few packages with CSV files are installed")
     compared = 0
