@@ -52,6 +52,14 @@ def program(*names):
     return found[0] if found else pytest.skip(f"needs {' or '.join(names)}")
 
 
+def until(tab, condition):
+    """Wait until a condition holds, a minute at most; the page goes on meanwhile."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        tab.wait_for_timeout(5)
+
+
 def as_texts(folder):
     """All files of a folder in base64, by path."""
     files = (path for path in folder.rglob("*") if path.is_file())

@@ -10,7 +10,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from browser import READY, connected, entered
+from browser import READY, connected, entered, until
 from playwright.sync_api import expect
 
 import gaussnoise as gn
@@ -477,8 +477,7 @@ def test_a_killed_server_keeps_the_guarantees_of_the_shell(started, tab, tmp_pat
     tab.get_by_role("button", name="Release", exact=True).click()
     expect(tab.get_by_role("status")).to_contain_text("release of release-1")
     expect(tab.get_by_role("heading", name="Before the charge")).to_have_count(0)
-    while not ledger.entries():
-        tab.wait_for_timeout(20)
+    until(tab, ledger.entries)
     server.kill(whole=whole)
     (entry,) = ledger.entries()
     lost = whole and entry.state == "reserved"
@@ -510,8 +509,7 @@ def test_columns_that_were_read_without_a_server_can_be_taken(started, tab, tmp_
     tab.get_by_label("File with one row").click()
     tab.get_by_role("option", name="rows.csv").click()
     tab.get_by_role("button", name="Read the file").click()
-    while not server.signal(signal.SIGSTOP):  # before it has read them
-        tab.wait_for_timeout(5)
+    until(tab, lambda: server.signal(signal.SIGSTOP))  # before it has read them
     assert server.stop().startswith("reading rows.csv goes on")
     server = started()
     server.signal(signal.SIGCONT)

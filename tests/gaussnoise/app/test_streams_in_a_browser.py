@@ -6,7 +6,7 @@ import signal
 import zipfile
 
 import pytest
-from browser import READY, connected, entered
+from browser import READY, connected, entered, until
 from playwright.sync_api import expect
 
 import gaussnoise as gn
@@ -79,8 +79,7 @@ def in_a_tick(started, tab, project):
     entered(tab, server, "streams")
     is_done(tab, 0)
     add(tab, 1, "week-1.csv")
-    while len(ledger.entries()) < 2:
-        tab.wait_for_timeout(5)
+    until(tab, lambda: len(ledger.entries()) >= 2)
     server.signal(signal.SIGSTOP)
     return ledger, server
 
