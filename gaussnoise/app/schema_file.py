@@ -190,9 +190,10 @@ class SchemaFile:
     def taking(self, other: "SchemaFile") -> "SchemaFile":
         """Return the file with the columns and impossible combinations of the file ``other``.
 
-        A file without columns becomes ``other``, with its marks, as far as columns go. Else the
-        confirmed columns take the place of those of the same name or become the last, and columns
-        that are left out there are left out if they are not confirmed here.
+        If this file has no columns, it gets all those of ``other``, with the comments that mark
+        columns as not confirmed. Otherwise, each confirmed column of ``other`` replaces the column
+        of the same name here, or becomes the last column. A column that is not confirmed here is
+        left out if ``other`` leaves it out.
         """
         if not any(part.table == "attributes" for part in self.parts):
             kept = [part for part in self.parts if part.table not in ("", *_OF_COLUMNS)]

@@ -1,4 +1,4 @@
-"""Messages in the words of the page: its fields in place of options, and no classes of errors."""
+"""Messages in the words of the page: they name its fields, not options or classes of errors."""
 
 import re
 

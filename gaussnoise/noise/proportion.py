@@ -13,11 +13,12 @@ from ..errors import ParameterError
 @final
 @dataclass(frozen=True)
 class AddInProportion:
-    """The relation of data sets that differ in one row, with a budget that grows with its numbers.
+    """The relation of data sets that differ in one row; larger numbers in it may cost more budget.
 
-    A row has numbers u_j, in units of the length of the interval in which queries treat number j.
-    It may cost ``ρ (1 + Σ_j (u_j/t_j)²)``. If the row changes the answers by φ, noise of covariance
-    M at unit sensitivity must satisfy ``φ' M⁺ φ <= 1 + Σ_j (u_j/t_j)²``, for all u_j >= 0.
+    The queries of number j belong to a :class:`Clipped` base of an interval [0, h_j], but numbers
+    may be larger. A row with the numbers u_j h_j may cost ``ρ (1 + Σ_j (u_j/t_j)²)``. If the row
+    changes the answers by φ, noise of covariance M at unit sensitivity must satisfy
+    ``φ' M⁺ φ <= 1 + Σ_j (u_j/t_j)²``, for all u_j >= 0.
 
     Attributes:
         scales: pairs of a number's attribute position and its t_j, sorted by position.

@@ -68,7 +68,7 @@ class Chain:
 
 
 def _forward(chain: Chain) -> list[Array]:
-    """Return the weight of all beginnings that end at each tick, by the number of later ticks."""
+    """Return the weights of sequences up to each tick: an array for each number of later ticks."""
     # entry a: k − 1 − a later ticks
     found = [chain.start[0]]
     for start in chain.start[1:]:

@@ -269,10 +269,11 @@ def separated_optimum(
     max_steps: int,
     report: Report | None = None,
 ) -> Separated:
-    """Return the best noise under the constraint that all ticks of one person are orthogonal.
+    """Return the best noise for which the effects of one person's ticks are orthogonal.
 
-    Newton's method starts from equal weights on ``sets``, shape (P, k), padded with n, which are
-    possible sets of one person's ticks and cover every tick. ``A`` is the workload, shape (n, n).
+    ``A`` is the workload, shape (n, n). Each row of ``sets``, shape (P, k), is a possible set of
+    one person's ticks, padded with n; together, the rows have every tick. Newton's method starts
+    from equal weights on them.
     """
     search = _Search(A, who, sets, p)
     n, P = len(A), len(sets)

@@ -17,9 +17,10 @@ _CELLS = 48
 
 
 class TotalBound:
-    """A smooth bound on one person's squared change of C x and of a total ``Σ v_t x_t``.
+    """A smooth bound on the squared change that one person makes to both C x and ``Σ v_t x_t``.
 
-    The person takes part at most k times in n ticks, at least b ticks apart.
+    C is a banded strategy matrix, and the squares of the two changes are added. The person takes
+    part at most k times in n ticks, at least b ticks apart.
     """
 
     def __init__(self, n: int, k: int, b: int) -> None:

@@ -58,11 +58,10 @@ def pattern_sums(
 def products(
     count: int, most: int, equal: Any, unequal: Any, dtype: type = np.float64
 ) -> NDArray[Any]:
-    """Return a matrix of sums of products; entry (j, t) is the sum over all sets of t attributes.
+    """Return a matrix with the entries ``Σ_T Π_{i∈T} f_i``, over all sets T of t attributes.
 
-    The sets are chosen from ``count`` attributes, and t is at most ``most``. A product has one
-    factor for each attribute of the set: ``unequal`` for j of the ``count`` attributes, ``equal``
-    for the others.
+    There are ``count`` attributes. In row j, the factor f_i is ``unequal`` for the first j
+    attributes, and ``equal`` for the others. Column t is for sets of t attributes, t = 0..most.
     """
     matrix = np.zeros((count + 1, most + 1), dtype=dtype)
     for j in range(count + 1):

@@ -1,4 +1,4 @@
-"""The dual objective of points, with one common weight for all queries of a table."""
+"""The dual objective for listed points, if all queries of a table have one common weight."""
 
 from dataclasses import dataclass, replace
 

@@ -151,7 +151,10 @@ class AbstractStrategy(abc.ABC):
         return self.unit * float((base.gram() * (self.root @ self.root.T)).sum())
 
     def total_gain(self, base: AbstractBase) -> float:
-        """Return the summed variance of all queries of ``base`` if the total has unit noise."""
+        """Return the summed variance of all queries of ``base`` if only the total has noise.
+
+        The noise has variance one, and v = :attr:`profile` distributes it over the categories.
+        """
         return float(self.profile @ base.gram() @ self.profile)
 
 

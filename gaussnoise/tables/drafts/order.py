@@ -18,7 +18,7 @@ _LEAST = re.compile(r"([<≤]|(under|below|less than|up to|unter|bis|weniger als
 
 
 def in_order(texts: Iterable[str]) -> list[str]:
-    """Return names of months, or of days of the week, in calendar order; others as numbers grow.
+    """Return month names, or names of weekdays, in calendar order; other texts by their numbers.
 
     So 50-249 stands before 250+, and "under 18" before "18 to 64".
     """

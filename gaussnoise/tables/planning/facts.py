@@ -223,8 +223,8 @@ def percent_text(probability: float) -> str:
 def unit_text(rows: int, person: str | None, reduced: bool = False) -> str:
     """Return the unit that a budget protects, in words, like "one row".
 
-    ``rows`` is the most rows of one person, ``person`` the column of persons, and ``reduced`` says
-    whether a person's rows are made into records.
+    ``rows`` is the most rows of one person, and ``person`` the column of persons. If ``reduced``,
+    records that are computed from a person's rows are counted in place of the rows.
     """
     if person is not None:
         what = "record" if reduced else "row"

@@ -194,7 +194,7 @@ def naming_lines(table: object) -> Iterator[None]:
 
 
 def _odd_record(path: str, dialect: Dialect) -> str | None:
-    """Return words on the first record with too many or too few fields, or None."""
+    """Return an error message on the first record with too many or too few fields, or None."""
     try:
         plain = Plain(path, dialect)
         with plain.open() as file, _text(file) as text:

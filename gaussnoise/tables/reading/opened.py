@@ -76,9 +76,9 @@ def opened(table: object, wanted: Types, person: str | None = None) -> Opened:
 
     Args:
         table: as for :func:`gaussnoise.tables.reading.frames.open_table`.
-        wanted: {column: type}, where the type is used if a column holds only nulls and has none.
-            Text in a column of numbers is read as numbers, with the file's decimal mark and without
-            labels of values; text in a column of dates, in the file's date format.
+        wanted: {column: type}. A column that holds only nulls and has no type gets this type. If it
+            is a type of numbers or dates, text in the column is read as such, with the decimal mark
+            or the date format of the file. Where numbers have labels, the numbers are read.
         person: the column in ``wanted`` that names the person of each row.
 
     Raises:

@@ -353,10 +353,11 @@ def codes_of(attribute: Attribute) -> dict[Category, int]:
 
 
 def bins_of_codes(attribute: Attribute) -> Attribute | None:
-    """Return bins that separate codes for no answer from other numbers; None without such codes.
+    """Return bins that separate numbers that mean "no answer" from others; None if there are none.
 
-    Each code for no answer has a bin of its own. In any engine, a value means no answer if the code
-    of its bin is odd. Categories and dates need no bins, since codes have no cell there.
+    Bins are counted from 1. Each number that means "no answer" has a bin of its own, and all these
+    bins have odd positions, so every engine finds them by the position alone. Categories and dates
+    need no bins, since what means "no answer" has no cell there.
     """
     codes = sorted(float(code) for code in attribute.missing if not isinstance(code, str))
     if not codes or attribute.categories is not None or is_dated(attribute.edges):

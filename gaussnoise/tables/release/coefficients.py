@@ -287,8 +287,8 @@ class AbstractCoefficients:
     def confidence_interval(self, level: float = LEVEL) -> ConfidenceInterval:
         """Return an interval for each coefficient of the counted rows, each valid alone.
 
-        The interval contains each value for which, with some values of the other coefficients, a
-        test by the exact covariance of the noise does not reject the equations.
+        An interval contains a value if some coefficients with this value agree with the release: a
+        test with the exact covariance of the noise does not reject the equations at them.
 
         Raises:
             ParameterError: level outside (0, 1).

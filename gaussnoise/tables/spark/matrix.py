@@ -49,9 +49,9 @@ class Matrix:
     Attributes:
         T: the attributes of the residual.
         query: the query that is answered with noise.
-        lead: the number of attributes whose cells are the rows.
-        boxes: the pieces of whole rows, as ranges of cells.
-        columns: the pieces of whole columns.
+        lead: the number of first attributes of T; each cell of these is a row of the matrix.
+        boxes: for each piece of rows, a range of codes for every attribute of T.
+        columns: for each piece of columns, the range of their indices.
     """
 
     T: Subset

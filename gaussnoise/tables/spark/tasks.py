@@ -243,7 +243,7 @@ def probe(commits: Commits, numbers: Iterable[int]) -> Batches:
 
 
 def numbered(numbers: Sequence[int], work: Step, batches: Batches) -> Batches:
-    """Return ``work`` of the ``numbers`` whose indices Spark sends to this task in ``batches``."""
+    """Return the rows that ``work`` yields for some ``numbers``; ``batches`` hold their indices."""
     return work(numbers[place] for batch in batches for place in batch["id"].to_pylist())
 
 
