@@ -351,3 +351,18 @@ def test_a_release_in_a_workbook_and_one_in_csv_have_the_same_checks(folders, tm
         ]
         assert len(found[0]) > 5
         assert found[0] == found[1]
+
+
+def test_a_sensitivity_that_was_summed_in_floating_point_may_be_above_the_exact_one(tmp_path):
+    """Two rows may differ in 2^15 sets of attributes, and the program adds a bound on rounding."""
+    few, weights = gn.Schema(WIDE.attributes[:15]), [1 + k / 10 for k in range(15)]
+    plan = gn.plan(few, 1, RHO, neighbors="replace", weights=weights)
+    plan.release(people(np.random.default_rng(3)), out=tmp_path / "folder")
+    copy = Copy(tmp_path / "folder", tmp_path / "copy")
+    record, said = copy.record, both(copy)
+    assert [lines[0].split()[0] for lines in said] == ["checked"] * 2, said
+    exact = sum((2 * int(own["multiplier"])) ** 2 for own in record["measurements"])
+    assert exact < record["noise"]["integer_sensitivity_squared"] < exact * (1 + 1e-8)
+    record["noise"]["integer_sensitivity_squared"] = exact - 1
+    copy.write_record(record)
+    refused(copy, f"the squared sensitivity is {exact}")

@@ -122,9 +122,9 @@ class ApartCertificate(Certificate):
     def weighted(self, factors: list[float]) -> tuple[Array, Array]:
         """Return eigenvalues and their multiplicities if block j is multiplied by ``factors[j]``.
 
-        They sum to the lower bound ``√(Σ f²)``, where f_j is the lower bound of the multiplied
-        block j. It has probability ``f_j²/Σ f²``: in that block, the root of the second moment is
-        multiplied by ``f_j/√(Σ f²)``.
+        Let f_j be the lower bound of the multiplied block j. The measure gives block j the
+        probability ``f_j²/Σ f²``, and multiplies there the root of the second moment by
+        ``f_j/√(Σ f²)``. So the eigenvalues, counted with multiplicity, sum to ``√(Σ f²)``.
         """
         spectra = [part.spectrum() for part in self.parts]
         ends = [
