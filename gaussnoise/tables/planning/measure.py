@@ -456,7 +456,7 @@ def _in_proportion(
     squares: Mapping[Type, int],
     relation: AddInProportion,
 ) -> Fraction:
-    """Return the largest ratio of a coefficient in a row's squared length to that in its budget."""
+    """Return the least s for squared lengths of rows ≤ ``s (1 + Σ (number / scale)²)``."""
     scales, numbers = dict(relation.scales), dict[int, int]()
     for k, members in enumerate(orbits.classes):
         if own := scales.keys() & set(members):

@@ -236,7 +236,7 @@ class Plan(AbstractPlan):
         """
         if not isinstance(names, list | tuple):
             raise ParameterError(f"expected attribute names, got {names!r}")
-        return attribute_positions(self._positions, names)
+        return attribute_positions(self._positions, names, self.schema.levels)
 
     def check_released(self, S: Subset) -> None:
         """Raise ParameterError unless the attributes S are part of a planned marginal."""

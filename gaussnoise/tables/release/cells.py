@@ -199,8 +199,8 @@ class CellList:
 
 
 CLOSING = (
-    f"± one standard deviation; low and high: {level_text(LEVEL)} intervals, for every number by "
-    "itself"
+    f"± one standard deviation of the noise; low and high: {level_text(LEVEL)} intervals for the "
+    "numbers without noise, each by itself"
 )
 
 

@@ -183,7 +183,7 @@ class MergedPlan(PickledByArguments):
         """Return the indices in the schema of the attributes with these names."""
         if not isinstance(names, list | tuple):
             raise ParameterError(f"expected attribute names, got {names!r}")
-        return attribute_positions(self._positions, names)
+        return attribute_positions(self._positions, names, self.schema.levels)
 
     def check_released(self, S: Subset) -> None:
         """Raise ParameterError unless one of the releases has a table with all attributes of S."""

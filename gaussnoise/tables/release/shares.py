@@ -281,7 +281,8 @@ def _other_groups(names: str, given: Entry, hint: str) -> ParameterError:
 
 def _has_levels(release: AbstractRelease, names: Names) -> bool:
     """Return whether some of the names are names of levels (named groupings of categories)."""
-    return any(name in _levels(release) for name in ((names,) if isinstance(names, str) else names))
+    listed = (names,) if isinstance(names, str) else names
+    return any(name in release.plan.schema.levels for name in listed)
 
 
 def _covariances(release: AbstractRelease, parts: _Within) -> Array:
@@ -310,20 +311,13 @@ def _factor(release: AbstractRelease, parts: _Within, i: int, *, measured: bool)
     return np.einsum("kr,kr->k", part, (parts.given[i].toarray() @ seen)[parts.groups[i]])
 
 
-def _levels(release: AbstractRelease) -> dict[str, str]:
-    """Return {name of a level: its attribute}, without names that several attributes share."""
-    listed = [(n, a.name) for a in release.plan.schema.attributes for n, _ in a.groups or ()]
-    named = [name for name, _ in listed]
-    return {name: attribute for name, attribute in listed if named.count(name) == 1}
-
-
 def _term(release: AbstractRelease, entry: Entry) -> Asked:
     """Return {attribute index: queries} for an entry; queries count cells, or groups of cells."""
     schema = release.plan.schema
     if isinstance(entry, Mapping):
         term = entry_term(schema, entry)
     else:
-        levels = _levels(release)
+        levels = release.plan.schema.levels
         listed = (entry,) if isinstance(entry, str) else tuple(entry)
         attributes = [levels.get(name, name) for name in listed]
         release.plan.subset(attributes)  # raises for unknown and repeated attributes

@@ -27,10 +27,13 @@ Entry: TypeAlias = str | tuple[str, ...] | Mapping[str, BaseLike]
 Asked: TypeAlias = dict[int, AbstractBase]  # bases by attribute index, in the order of the entry
 
 
-def attribute_positions(positions: Mapping[str, int], names: Sequence[str]) -> Subset:
+def attribute_positions(
+    positions: Mapping[str, int], names: Sequence[str], levels: Mapping[str, str] | None = None
+) -> Subset:
     """Return the indices of the attributes with these names, in the order of the names.
 
-    ``positions`` is {name: index}. Raise ParameterError for unknown or repeated names.
+    ``positions`` is {name: index}. ``levels`` is {level of groups: its attribute}, for a hint.
+    Raise ParameterError for unknown or repeated names.
     """
     try:
         S = tuple(map(positions.__getitem__, names))
@@ -39,6 +42,9 @@ def attribute_positions(positions: Mapping[str, int], names: Sequence[str]) -> S
         known, hint = one_of(map(repr, positions)), near(unknown, positions)
         if isinstance(unknown, str) and {*map(str.strip, unknown.split(_JOIN))} <= {*positions}:
             hint = f'; hint: {{{unknown!r}: "moments"}}, in the shell {unknown}:moments'
+        if levels and isinstance(unknown, str) and unknown in levels:
+            level = f"{{{levels[unknown]!r}: {unknown!r}}}"
+            hint = f"; hint: {level} in a workload and in answers(), for these groups"
         raise ParameterError(f"no attribute {unknown!r:.80}: expected {known}{hint}") from None
     if len(set(S)) < len(S):
         raise ParameterError(f"expected distinct attributes, got {tuple(names)!r}")
@@ -78,7 +84,7 @@ def _tables_of(schema: Schema, entry: Entry) -> list[Entry]:
     groups = {name: base for name, base in entry.items() if name != joined}
     numbers = [joined] if joined in schema.names else [*map(str.strip, joined.split(_JOIN))]
     own = dict(zip(schema.names, schema.attributes, strict=True))
-    _positions({name: i for i, name in enumerate(own)}, (*groups, *numbers))
+    attribute_positions({name: i for i, name in enumerate(own)}, (*groups, *numbers))
     for name in numbers:
         if not own[name].is_summed:
             raise ParameterError(
@@ -143,15 +149,18 @@ def entry_term(schema: Schema, entry: Entry) -> Asked:
         )
     own, positions = _own(schema), {name: i for i, name in enumerate(schema.names)}
     entry = tables[0]
-    return {i: own[i] for i in _positions(positions, entry)} | _asked(schema, positions, entry)
+    return {i: own[i] for i in _positions(schema, positions, entry)} | _asked(
+        schema, positions, entry
+    )
 
 
 def _own(schema: Schema) -> list[AbstractBase]:
     return [attribute.base or Identity(attribute.size) for attribute in schema.attributes]
 
 
-def _positions(positions: Mapping[str, int], entry: Entry) -> Subset:
-    return attribute_positions(positions, (entry,) if isinstance(entry, str) else tuple(entry))
+def _positions(schema: Schema, positions: Mapping[str, int], entry: Entry) -> Subset:
+    names = (entry,) if isinstance(entry, str) else tuple(entry)
+    return attribute_positions(positions, names, schema.levels)
 
 
 def _asked(schema: Schema, positions: Mapping[str, int], entry: Entry) -> Asked:
@@ -227,7 +236,7 @@ def _domain(
     if any(issubclass(given, Mapping) for given in types):
         workload = [entry for _, entry in one_by_one(schema, workload)]
     positions = {name: i for i, name in enumerate(schema.names)}
-    subsets = [_positions(positions, entry) for entry in workload]
+    subsets = [_positions(schema, positions, entry) for entry in workload]
     terms: Sequence[Subset | Asked] = subsets
     cells = all(own[i].is_identity for i in set(itertools.chain.from_iterable(subsets)))
     if any(issubclass(given, Mapping) for given in types):

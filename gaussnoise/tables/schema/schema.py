@@ -467,6 +467,13 @@ class Schema:
         """The column names of the attributes, in the schema's order."""
         return tuple(attribute.name for attribute in self.attributes)
 
+    @functools.cached_property
+    def levels(self) -> dict[str, str]:
+        """``{level of groups: its attribute}``, without levels that several attributes have."""
+        listed = [(level, a.name) for a in self.attributes for level, _ in a.groups or ()]
+        names = [level for level, _ in listed]
+        return {level: name for level, name in listed if names.count(level) == 1}
+
     def heading(self, name: str) -> str:
         """Return the name that readers see for a column; return other names unchanged.
 

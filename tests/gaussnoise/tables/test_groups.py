@@ -379,3 +379,11 @@ def test_a_level_in_a_question_asks_for_each_of_its_groups(released, question, s
 def test_wrong_questions_about_groups_are_refused(released, question, message):
     with pytest.raises(ParameterError, match=message):
         released[0].ask(question)
+
+
+def test_a_level_in_place_of_its_attribute_is_refused_with_the_entry_that_asks_for_it(released):
+    hint = r"\{'county': 'region'\} in a workload and in answers\(\)"
+    with pytest.raises(ParameterError, match=hint):
+        gn.plan(SCHEMA, [("region", "sex")], gn.zCDP(1))
+    with pytest.raises(ParameterError, match=hint):
+        released[0]["region", "sex"]
