@@ -93,9 +93,9 @@ def life_expectancy(
 ) -> Any:
     """Return the life expectancy at the first age of the first age group, in years.
 
-    It is computed by an abridged life table (Chiang 1984). Of the persons who reach an age group of
-    n years, the share ``n m / (1 + (n − a) m)`` dies in it, where m is the group's death rate and a
-    is given by ``lived``.
+    The computation uses an abridged life table (Chiang 1984). Let an age group have n years and the
+    death rate m, and let a be its number in ``lived``. Of the persons who reach this age group, the
+    share ``n m / (1 + (n − a) m)`` dies in it.
 
     Args:
         deaths: deaths in each age group, shape (k,).

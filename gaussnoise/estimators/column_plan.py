@@ -68,7 +68,7 @@ class ColumnPlan:
     def quantile(self) -> float:
         """The standard normal quantile for two-sided intervals of noise and sampling.
 
-        Their probability of error is 1 − level minus :attr:`wrong`.
+        The intervals may fail with probability 1 − level − :attr:`wrong`.
         """
         return float(-scipy.special.ndtri((1 - self.level - self.wrong) / 2))
 
@@ -145,7 +145,7 @@ class ColumnPlan:
     def plan(self, ranges: Sequence[FoundRange], privacy: AbstractPrivacy) -> Plan:
         """Return the plan of counts, sums and sums of squares of the numbers in these ranges.
 
-        For weighted means, it has no sums of squares.
+        The plan of weighted means has no sums of squares.
         """
         other = _WITHOUT if self.on_outside == "drop" else None
         numbers = [

@@ -58,18 +58,19 @@ class Whitening:
 class CovariancePlan:
     r"""The plan of the steps of :func:`coinpress_covariance`, computed only from public numbers.
 
-    A step's rows are w = T⁻¹x with covariance at most I, where T² is the known upper bound on Σ.
-    Let <= be the Loewner order for matrices, δ = 1 − kept, and z a normal quantile:
+    Let T² be the known upper bound on Σ. A step's rows are w = T⁻¹x, with covariance at most I.
+    They are clipped to a ball of squared radius q. Let <= be the Loewner order for matrices, δ = 1
+    − kept (see :class:`Whitening`), and z a normal quantile:
 
-    * ``(1 − δ) Cov(w) <= E[clipped w wᵀ] <= Cov(w)``: for w = Σ^½ g with a standard normal vector
-      g, clipping removes at most ``E[(v·w)² max(1 − q/‖g‖², 0)]`` along v, which by symmetry is
-      ``vᵀΣv · E max(‖g‖² − q, 0)/d``.
+    * ``(1 − δ) S <= E[clipped w wᵀ] <= S``, where S = Cov(w). Let w = S^½ g with a standard normal
+      vector g. Along v, clipping removes at most ``E[(v·w)² max(1 − q/‖g‖², 0)]``. By symmetry,
+      this is ``vᵀSv · E max(‖g‖² − q, 0)/d``.
     * The mean of n such matrices is at least ``(1 − √(d/n) − z/√(2n))²`` times its expectation, and
       at most ``(1 + √(d/n) + z/√(2n))²`` times.
     * The least eigenvalue of the noise is at least −(√(2d) + z − √2) standard deviations.
 
-    The last two bounds are expectations of extreme eigenvalues plus the fluctuation for d = 1; in
-    simulations, the fluctuation was smaller for all other d. Accuracy depends on these bounds,
+    The last two bounds are expectations of extreme eigenvalues plus the fluctuation for d = 1. In
+    simulations, the fluctuation was smaller for all other d. Accuracy depends on these bounds, but
     privacy does not.
 
     Attributes:

@@ -52,11 +52,12 @@ def pure_person_level_mean(
     r"""Return the mean of people's records, several for each person, under pure privacy.
 
     A quarter of ε finds every coordinate within ``6 moment/√samples``, as in
-    :func:`person_level_mean`. The rest chooses a candidate from a grid on that box. Let people's
-    averages be projected on a direction u, and clipped to an interval around the projection of a
-    candidate p. Then p *loses* in direction u if their mean is further than a threshold from the
-    projection of p. The score of p is the least number of people whose records must change for p to
-    lose in one of 3^d − 1 directions. The candidate with the highest score, up to noise, is chosen.
+    :func:`person_level_mean`. The rest chooses a candidate from a grid on that box. Let p be a
+    candidate. Project people's averages on a direction u, and clip them to an interval around the
+    projection of p. Then p *loses* in direction u if the mean of these clipped numbers is further
+    than a threshold from the projection of p. The score of p is the least number of people whose
+    records must change for p to lose in one of 3^d − 1 directions. The candidate with the highest
+    score, up to noise, is chosen.
 
     Formal guarantees:
         * The privacy guarantee, for *all records of one person* replaced by any others; the number
@@ -183,8 +184,8 @@ class Cover:
     def scores(self, rows: Array) -> Integers:
         """Return, for each candidate, the least number of rows that must change for it to lose.
 
-        A candidate loses if, in some direction, the mean of clipped projections is further from it
-        than ``threshold``. The result has shape (cells^dim,).
+        A candidate loses if, in some direction, the mean of the clipped projections is further than
+        ``threshold`` from the candidate's own projection. The result has shape (cells^dim,).
 
         Args:
             rows: averages of people, shape (n, dim); NaN and infinities are allowed.
@@ -215,8 +216,8 @@ def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) 
     """Return the least number of changed values for which ``Σ clip(value − point)`` > ``needed``.
 
     The result has one number per point. A changed value contributes at most ``reach`` instead of
-    its current term. This increase is largest for the smallest values, so it is best to change
-    these. The computation is in integers, by bisection on sums of sorted values.
+    its current term. The smallest values gain most, so it is best to change these. The number of
+    changes is found in integers, by bisection on sums of sorted values.
 
     Args:
         values: shape (n,), in ascending order.

@@ -138,10 +138,9 @@ class Search:
     def rounding(self, place: Array) -> float:
         """Return an upper bound on the effect of rounding on ``place``, a result of :meth:`find`.
 
-        It is infinite if the result has a NaN.
-
-        It includes the rounding of the records, relative to their distance from the center or from
-        the end of a range, and of the sums and products that give the middle of a bin.
+        The bound is infinite if ``place`` has a NaN. Otherwise, it includes the rounding of the
+        records, and of the sums and products that give the middle of a bin. A record's rounding is
+        relative to its distance from the center, or from the end of a range.
         """
         if np.isnan(place).any():
             return math.inf

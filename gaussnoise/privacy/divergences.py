@@ -38,9 +38,9 @@ def growth_of_power(power: Callable[[float], float], chance: float) -> float:
     """Return a bound on how much an event can raise the log odds that a record is in the data.
 
     ``chance`` is the probability of the event with the record. ``power`` gives the largest power of
-    a test at a level. A test that rejects if the event occurs has power ``chance``. If the largest
-    power at some level is below ``chance``, the probability of the event without the record is
-    above this level.
+    a test at a level. A test that rejects if the event occurs has power ``chance``, and its level
+    is the probability of the event without the record. So this probability is above every level at
+    which the largest power is below ``chance``.
     """
     if power(_LEAST) >= chance:
         return math.inf

@@ -52,13 +52,13 @@ def most_posterior(privacy: AbstractPrivacy, chance: float, *, prior: float = 0.
 
     Suppose that a person knows all other records, believes with probability ``prior`` that the
     record is in the data, and sees the output or any part of it. If the record is in the data, the
-    posterior probability exceeds the returned bound with probability at most ``chance``; if it is
-    not, with a smaller probability.
+    posterior probability exceeds the returned bound with probability at most ``chance``. If the
+    record is not in the data, this happens with a smaller probability.
 
     Let an event have probability ``chance`` with the record, and q without it. :func:`most_power`
     gives a lower bound on q, so the odds grow by a factor of at most ``chance / q``. More probable
     events raise the odds less, since power is concave. For ``PureDP``, ``ApproxDP``, ``TV`` and
-    ``GDP`` some output attains the bound, with ``q = Φ(Φ⁻¹(chance) − μ)`` for ``GDP``; for ``zCDP``
+    ``GDP``, some output attains the bound; for ``GDP``, ``q = Φ(Φ⁻¹(chance) − μ)``. For ``zCDP``,
     the odds grow by a factor of at most ``exp(ρ + 2 √(ρ log(1/chance)))``.
 
     Args:

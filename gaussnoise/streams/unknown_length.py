@@ -25,8 +25,8 @@ _PER_DOUBLING = 2  # lengths per doubling for which the optimum is computed
 class UnknownLength:
     """Noise for the running totals of a stream that may end at any tick up to a largest length.
 
-    The standard deviation at each tick t is compared with that of the best noise for a stream of
-    known length t: the largest ratio of the two, over all t, is as small as possible.
+    At each tick t, the standard deviation is divided by that of the best noise for a stream of
+    known length t. The largest of these ratios, over all t, is as small as possible.
 
     Attributes:
         lengths: the lengths at which the best noise of known length was computed, shape (m,),

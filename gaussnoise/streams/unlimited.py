@@ -55,8 +55,8 @@ class UnlimitedTotals:
         """The norm of a column of the infinite strategy, rounded up.
 
         Let f(z) be the power series whose coefficients are a column of the strategy. By Parseval's
-        identity, the squared norm is ``∫ |f(e^iθ)|² dθ/2π``. The variable of integration is u,
-        where θ = π e^-u, and for large u it is log u.
+        identity, the squared norm is ``∫ |f(e^iθ)|² dθ/2π``. The integral is computed over u with θ
+        = π e^-u; for large u, over log u.
         """
         from scipy.integrate import quad  # imported here, since it takes a tenth of a second
 

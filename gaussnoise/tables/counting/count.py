@@ -251,8 +251,8 @@ class Placing:
         """Yield pairs (indices in the flat table of the attributes S, amounts to add there).
 
         ``codes`` has one array for each attribute of S, and ``counts`` says how many records have
-        these codes. A cell may occur several times. Code 0 means the cell of the catch-all category
-        (for all other values), which is the last. For a clipped number, the code says whether there
+        these codes. A cell may occur several times. Code 0 means the last cell: that of the
+        catch-all category (for all other values). For a clipped number, the code says whether there
         is a number, and ``sums`` has the amounts that records add to its cells.
         """
         cell, steps, numbers = self._located(S, codes, sums)

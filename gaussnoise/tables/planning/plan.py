@@ -314,7 +314,7 @@ class Plan(AbstractPlan):
     def public_saving(self) -> float:
         """The factor by which variance would grow if the exact public tables were protected too.
 
-        The comparison is with a proven lower bound. It is infinite if nothing else needs
+        The comparison is with a proven lower bound. The factor is infinite if nothing else needs
         protection.
         """
         if not self.public:
@@ -376,9 +376,9 @@ class Plan(AbstractPlan):
 
         Both kinds of noise are the best possible for ``p``.
 
-        The independent tables are not combined. Least squares over all independent tables would
-        remove most of the difference where tables overlap much, but would lose the exact and simple
-        standard deviations. Its result is never better than the optimum.
+        The independent tables are not combined. Where tables overlap much, least squares over all
+        independent tables would remove most of the difference. But the exact and simple standard
+        deviations would then be lost, and the result is never better than the optimum.
         """
         weights, p = np.array(self.domain.weights), self.noise.p
         independent = group_norm(weights * self.independent_deviations, self.queries, p)
@@ -421,9 +421,10 @@ class Plan(AbstractPlan):
     def replace_saving(self) -> float:
         """The variance of the paper's noise for replaced rows, divided by the plan's variance.
 
-        The paper doubles the optimal noise for added or removed rows. The quotient is ``(2 γ_p(K) /
-        γ°_p(K − K))²``, where γ_p(K) and γ°_p(K − K) are the least errors under the two relations.
-        In place of γ_p(K), a proven lower bound is taken. It is 1 if no noise is needed.
+        The paper doubles the optimal noise for added or removed rows. Let γ_p(K) be the least error
+        for added or removed rows, and γ°_p(K − K) that for replaced rows. The quotient is ``(2
+        γ_p(K) / γ°_p(K − K))²``, with a proven lower bound in place of γ_p(K). If no noise is
+        needed, the quotient is 1.
 
         Raises:
             ParameterError: the plan is for rows added or removed, or asks for more than cells.
@@ -528,7 +529,8 @@ class Plan(AbstractPlan):
     def core_hours(self) -> dict[tuple[str, ...], float]:
         """{attributes of a table: rough estimate of the core hours that executors take for it}.
 
-        Counting is not included. Noise that several tables use is counted for the first.
+        Counting is not included. If several tables use the same noise, its time is counted for the
+        first of them.
         """
         drawn: set[Subset] = set()
         hours = {}

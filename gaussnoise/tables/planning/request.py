@@ -230,9 +230,10 @@ class Request(PickledByArguments):
 
         Public attributes, and budgets that grow with numbers, are a part of it. For such budgets,
         let ρ be the budget of a person with at most k rows, T the scale of a number, and V its sum
-        over these rows. They change counts by at most k, and sums by V. If each row, with a number
-        v, costs at most ``ρ/k² (1 + (v k/T)²)``, these changes cost at most ρ and ``ρ (V/T)²``, by
-        the triangle inequality. It is tight for rows in one cell.
+        over these rows. The rows change counts by at most k, and sums by V. If each row, with a
+        number v, costs at most ``ρ/k² (1 + (v k/T)²)``, the changes of counts and sums cost at most
+        ρ and ``ρ (V/T)²``, by the triangle inequality. This bound is attained if all rows are in
+        one cell.
         """
         used = [self.schema.attributes[i] for i in self.used]
         scales = {

@@ -152,9 +152,9 @@ def guarded(
 ) -> Result:
     """Return ``action()``; an engine's error is replaced, since its text may quote records.
 
-    The logs of Spark's driver may quote records too, and are turned off meanwhile; logs of
-    executors on other machines are not. ``engine`` is the library that does the work, if known.
-    duckdb's work is done in another thread.
+    The logs of Spark's driver may quote records too, so they are turned off meanwhile. The logs of
+    executors on other machines stay on. ``engine`` is the library that does the work, if known. The
+    work of duckdb is done in another thread.
     """
     try:
         with _quiet_spark():

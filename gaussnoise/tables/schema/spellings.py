@@ -79,8 +79,8 @@ def joined(rows: Mapping[str, int]) -> tuple[Spelt, ...]:
 def abbreviated(names: Iterable[str]) -> dict[str, str]:
     """Return {short form: word} for the names that abbreviate others, like "empl." for "employed".
 
-    A short form is one letter, or letters with a full stop, and exactly one of the longer names
-    begins with it. Single letters are left out if no longer name begins with most of them.
+    A short form is one letter, or letters with a full stop. Exactly one of the longer names begins
+    with it. Single letters are left out if no longer name begins with most of them.
     """
     bare = {name: _bare(name).removesuffix(".") for name in names}
     plain = {name: text for name, text in bare.items() if text.replace("-", "").isalpha()}

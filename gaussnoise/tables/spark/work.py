@@ -27,8 +27,9 @@ _CHARGED = "charged-"
 class Work:
     """A private folder of unfinished work, on the same file system as the release.
 
-    Only its owner may enter it. It holds the noisy measurements, stored before anything is computed
-    from them, and the files of the release until all are complete. It is removed at the end.
+    Only its owner may enter it. It holds the noisy measurements, which are stored before anything
+    is computed from them. It also holds the files of the release until all are complete. It is
+    removed at the end.
     """
 
     folder: Path
