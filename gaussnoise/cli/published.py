@@ -44,7 +44,7 @@ def published(folder: Path, ticks: str | None) -> TableRelease:
 def tick_in(folder: Path) -> tuple[Path, int] | None:
     """Return (folder of the stream, number of the tick) for the folder of a tick.
 
-    None for other folders.
+    Return None for other folders.
     """
     place = folder.absolute()
     stream = place.parent.parent

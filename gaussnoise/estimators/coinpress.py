@@ -130,7 +130,7 @@ class CovarianceBound:
 class Step:
     """One step of :func:`coinpress_mean`, which releases a noisy mean of clipped records.
 
-    Its coordinates are those along the axes of the covariance bound, divided by ``scale``.
+    The step's coordinates are those along the axes of the covariance bound, divided by ``scale``.
 
     Attributes:
         scale: shape (d,).

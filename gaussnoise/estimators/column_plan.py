@@ -84,8 +84,9 @@ class ColumnPlan:
     def exact(self, table: object, column: str) -> Exact:
         """Return a function that counts a column's numbers beyond thresholds, without noise.
 
-        It reads the table as releases do. It counts one row of each person, drawn at random. So a
-        person's expected count is the share of the person's rows that are beyond the threshold.
+        The function reads the table as releases do. It counts one row of each person, drawn at
+        random. So a person's expected count is the share of the person's rows that are beyond the
+        threshold.
         """
         person = self.options["person"]
         limit = None if person is None else PersonLimit(person, 1)

@@ -82,8 +82,8 @@ def pure_person_level_mean(
             each person.
         privacy: :class:`PureDP`.
         person: the person each row belongs to, shape (rows,), integers or text.
-        samples: lower bound on the number of records of every person, a public number on which
-            privacy does not depend.
+        samples: lower bound on the number of records of every person, a public number;
+            privacy does not depend on it.
         moment: upper bound on ``(E|⟨v, X − μ⟩|^k)^(1/k)`` for every unit vector v; in units of the
             records.
         order: k, the order of that moment, from 2 to 100.
@@ -160,8 +160,8 @@ class Cover:
         cells: number of cells of every coordinate; their middles are the candidates.
         radius: half the length of the interval, around the candidate, to which projections are
             clipped.
-        threshold: the largest distance of the mean of clipped projections at which a candidate does
-            not lose; below ``radius``.
+        threshold: a candidate loses if the mean of clipped projections is further from its own
+            projection; below ``radius``.
         error: upper bound on the Euclidean distance of the chosen candidate from the mean.
     """
 

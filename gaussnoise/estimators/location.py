@@ -120,7 +120,7 @@ class Search:
     def error(self) -> float:
         """An upper bound on the error of every coordinate, without rounding.
 
-        It holds for all coordinates together, except with probability ``beta``.
+        The bound holds for all coordinates together, except with probability ``beta``.
         """
         return _SHAPES[self.shape][1] * (self.deviation + self._blur)
 
@@ -290,9 +290,9 @@ def coarse_location(
 ) -> Estimate:
     r"""Return the mean of every coordinate, with an error of at most six standard deviations.
 
-    It is the middle of the fullest bin of a noisy histogram with bins of width ``6 sigma``. By
-    Chebyshev's inequality, at least 8/9 of the distribution is within three standard deviations of
-    the mean. So a bin near the mean is expected to have more records than each distant bin, by a
+    The result is the middle of the fullest bin of a noisy histogram with bins of width ``6 sigma``.
+    By Chebyshev's inequality, at least 8/9 of the distribution is within three standard deviations
+    of the mean. So a bin near the mean is expected to have more records than each distant bin, by a
     third of all records.
 
     Formal guarantees:

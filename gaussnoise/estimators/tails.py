@@ -49,7 +49,7 @@ class SquaredLength:
     def excess(self, q: float) -> float:
         """Return an upper bound on ``E max(Q − q, 0)``, for the squared length Q.
 
-        It follows from ``max(x, 0) <= e^{sx − 1}/s`` for every s > 0.
+        The bound follows from ``max(x, 0) <= e^{sx − 1}/s`` for every s > 0.
         """
         with np.errstate(over="ignore"):
             return float(

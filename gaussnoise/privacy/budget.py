@@ -106,7 +106,7 @@ class Budget:
     def rho(self) -> float:
         """The ρ that a ledger charges for all steps.
 
-        It is ε²/2 for pure privacy (Bun & Steinke 2016, Proposition 1.4).
+        This ρ is ε²/2 for pure privacy (Bun & Steinke 2016, Proposition 1.4).
         """
         return rounded_up(Fraction(self.whole) ** 2 / 2) if self.pure else self.whole
 

@@ -29,7 +29,7 @@ def power_of_rho(rho: float, level: float) -> float:
 def chi_squared_of_epsilon(epsilon: float) -> float:
     """Return the largest χ² divergence between the outputs on neighbours under pure ε-privacy.
 
-    It is ``4 sinh²(ε/2)``.
+    This divergence is ``4 sinh²(ε/2)``.
     """
     return 4 * math.sinh(epsilon / 2) ** 2 if epsilon < 700 else math.inf
 
@@ -103,8 +103,8 @@ def variation_of_kl(divergence: float) -> float:
 def power_of_kl(divergence: float, level: float) -> float:
     """Return the largest power of a test, under a bound on Kullback–Leibler divergences.
 
-    It is the largest q with kl(q ‖ level) and kl(level ‖ q) at most ``divergence``, for Bernoulli
-    variables.
+    The power is the largest q for which kl(q ‖ level) and kl(level ‖ q) are at most ``divergence``.
+    Here kl is the Kullback–Leibler divergence of Bernoulli variables.
     """
     return min(
         _largest(lambda q: _kl(q, level), divergence, level),

@@ -132,7 +132,8 @@ class AbstractPrivacy:
     def scales(self) -> Mapping[str, float]:
         """{name: scale T} for the numbers that raise the budget of their record.
 
-        It is empty for guarantees other than :class:`PerRecord`, where all records have one budget.
+        The mapping is empty for guarantees other than :class:`PerRecord`, where all records have
+        one budget.
         """
         return {}
 
@@ -233,8 +234,8 @@ class AbstractPrivacy:
     def power(self, level: float) -> float | None:
         """Return the largest power of a test of this level between neighbours; None if unknown.
 
-        This is the trade-off function of the guarantee. It is in [level, 1], concave and not
-        decreasing in the level.
+        As a function of the level, the power is the trade-off function of the guarantee. It is in
+        [level, 1], concave and not decreasing.
         """
         return None
 

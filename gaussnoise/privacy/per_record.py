@@ -181,7 +181,7 @@ class PerRecord(AbstractPrivacy):
 def holds(scales: Mapping[str, float]) -> dict[str, str]:
     """Return a JSON field on the records for which a stated ε holds.
 
-    It is {} if the ε holds for all records.
+    The field is {} if the ε holds for all records.
     """
     return {"holds": _AT_ZERO} if scales else {}
 

@@ -93,10 +93,10 @@ def most_posterior(privacy: AbstractPrivacy, chance: float, *, prior: float = 0.
 def total_variation(privacy: AbstractPrivacy) -> float:
     """Return the largest difference between an event's probabilities on two neighbouring data sets.
 
-    This is one minus the least sum of the two error rates of a test. The result is exact for
-    ``PureDP`` (tanh(ε/2)), ``ApproxDP`` ((e^ε − 1 + 2δ)/(e^ε + 1)), ``TV`` and ``GDP`` (2Φ(μ/2) −
-    1). For ``KL`` and ``zCDP`` it is the smaller of Pinsker's √(α/2) and Bretagnolle & Huber's
-    √(1 − e^−α).
+    The largest difference is one minus the least sum of the two error rates of a test. The result
+    is exact for ``PureDP`` (tanh(ε/2)), ``ApproxDP`` ((e^ε − 1 + 2δ)/(e^ε + 1)), ``TV`` and ``GDP``
+    (2Φ(μ/2) − 1). For ``KL`` and ``zCDP`` it is the smaller of Pinsker's √(α/2) and Bretagnolle &
+    Huber's √(1 − e^−α).
 
     Raises:
         ParameterError: not a privacy guarantee.
@@ -116,7 +116,7 @@ def total_variation(privacy: AbstractPrivacy) -> float:
 def implied(privacy: AbstractPrivacy, delta: float = 1e-6) -> list[AbstractPrivacy]:
     """Return the guarantees of other kinds that every mechanism with this guarantee also has.
 
-    They are the strongest ones known.
+    The returned guarantees are the strongest ones known.
 
     ``PureDP(ε)`` implies zCDP(ε²/2), KL(ε tanh(ε/2)), TV(tanh(ε/2)) and (ε, δ) for every δ. zCDP(ρ)
     implies KL(ρ), (ε(δ), δ) and total variation privacy. GDP(μ) implies zCDP(μ²/2), (ε, δ) and

@@ -132,7 +132,7 @@ class Stream:
     ) -> "Stream":
         """Return the stream in a folder, to continue or to read it.
 
-        Without its private folder it can only be read.
+        A stream without its private folder can only be read.
 
         Args:
             path: the stream's folder.

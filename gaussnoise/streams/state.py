@@ -87,7 +87,7 @@ class AbstractMaker(abc.ABC, Generic[C]):
     def drawn(self, tick: int, commits: list[C]) -> C:
         """Count the rows of a tick, draw noise, and return counts and measurements.
 
-        They are on disk before this method returns, and nothing is published before. ``commits``
+        Both are on disk before this method returns, and nothing is published before. ``commits``
         are those of all earlier ticks.
         """
 

@@ -59,7 +59,7 @@ class UnknownLength:
     def price(self) -> float:
         """The largest value of ``standard_deviation / known`` over the lengths in ``lengths``.
 
-        It is an upper bound, at these lengths, on the cost of an unknown length.
+        This ratio is an upper bound, at these lengths, on the cost of an unknown length.
         """
         return float((self.standard_deviation[self.lengths - 1] / self.known).max())
 

@@ -220,7 +220,7 @@ class Placing:
     def sums_of(self, S: Subset) -> list[str]:
         """Return the names of the columns of amounts (numbers, weights) for one table.
 
-        They are summed over records. S has the attributes of the table.
+        The amounts are summed over records. S has the attributes of the table.
         """
         own = sum_names(self.attributes, self.weight)
         return [*own, *self.joint.names([i for i in S if i in self.joint.sizes])]

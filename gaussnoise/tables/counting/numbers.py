@@ -154,7 +154,8 @@ def with_sums(
 class Joint:
     """The sets of clipped numbers that occur together in a table.
 
-    It divides the units that a record adds among the products of the numbers' virtual cells.
+    This class divides the units that a record adds among the products of the numbers' virtual
+    cells.
 
     Attributes:
         sizes: {index of a summed number: its number of virtual cells}.
@@ -277,7 +278,7 @@ def _in_cells(ends: Sequence[Any], cells: NDArray[np.intp]) -> Any:
 def joined(low: Integers, high: Integers) -> NDArray[Any]:
     """Return ``low + LOW · high``, the integers with these low and high binary digits.
 
-    They are Python's integers unless 64 bits hold the sum of all.
+    The result has Python's integers unless 64 bits hold the sum of all.
     """
     if not high.any():
         return low

@@ -139,7 +139,7 @@ class Plan(AbstractPlan):
     def draws(self) -> int:
         """The number of noisy integers that are drawn in all.
 
-        It includes the noisy counts of the searches for ranges of numbers.
+        The number includes the noisy counts of the searches for ranges of numbers.
         """
         return self.integers + sum(own.draws for own in self.ranges)
 
@@ -168,7 +168,8 @@ class Plan(AbstractPlan):
     def unit(self) -> int:
         """The number of integer units that one row adds to the measured counts.
 
-        It is above one if rows are split over cells, see :class:`Clipped` and :class:`Weight`.
+        The number is above one if rows are split over cells, see :class:`Clipped` and
+        :class:`Weight`.
         """
         return self.query.unit
 
@@ -275,7 +276,7 @@ class Plan(AbstractPlan):
     def rho_charged(self) -> float:
         """The ρ that OpenDP charges for the noise, for all rows of one person.
 
-        It includes the cost of the searches for ranges.
+        This ρ includes the cost of the searches for ranges.
         """
         query, copies = self.query.query, self.rows_per_person**2
         if query is not None and query.scale < TABLE_STEPS:
@@ -365,8 +366,8 @@ class Plan(AbstractPlan):
     def error(self) -> float:
         """The error that the plan minimises: ``‖sd‖_p`` of the standard deviations sd.
 
-        These are the standard deviations of all answers, times the weights. At p = 2 it is the root
-        of the total variance.
+        Each answer has one standard deviation in sd, times the weight of the answer. At p = 2 the
+        error is the root of the total variance.
         """
         return self._unit_covariance.error(self.noise.p) / math.sqrt(2 * self.answer_rho)
 
@@ -501,7 +502,7 @@ class Plan(AbstractPlan):
     def half_width(self, *names: str, level: float = 0.95) -> float:
         """Return half the length of a cell's confidence interval in the table of these attributes.
 
-        It is in rows, and ``level`` is the level of confidence.
+        The result is in rows, and ``level`` is the level of confidence.
         """
         return quantile(level) * self.standard_deviation(*names)
 
@@ -733,8 +734,8 @@ class Plan(AbstractPlan):
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write one HTML page that describes the planned release.
 
-        It has the request, its accuracy, its cost in privacy, and its distance from the optimum. It
-        needs no data, no other file and no network.
+        The page has the request, its accuracy, its cost in privacy, and its distance from the
+        optimum. It needs no data, no other file and no network.
 
         Args:
             path: a new file, like ``plan.html``.

@@ -478,7 +478,8 @@ class AbstractPlan(PickledByArguments, abc.ABC):
     def neighbors(self) -> Relation:
         """The neighbouring relation, "add-remove" or "replace".
 
-        It is "replace" also if only rows with equal :attr:`public` attributes are replaced.
+        The relation is "replace" also if only rows with equal :attr:`public` attributes are
+        replaced.
         """
         return self.asked.neighbors
 
@@ -486,7 +487,7 @@ class AbstractPlan(PickledByArguments, abc.ABC):
     def targets(self) -> tuple[Target | None, ...] | None:
         """The target of accuracy of each entry of the workload, None for entries without one.
 
-        It is None for a plan without targets.
+        The result is None for a plan without targets.
         """
         return self.asked.targets
 
@@ -494,7 +495,7 @@ class AbstractPlan(PickledByArguments, abc.ABC):
     def rows_per_person(self) -> int:
         """The most rows of one person that are counted.
 
-        It is enforced if :attr:`person` names a column; otherwise it is an assumption.
+        This limit is enforced if :attr:`person` names a column; otherwise it is an assumption.
         """
         return self.asked.rows_per_person
 
@@ -507,7 +508,7 @@ class AbstractPlan(PickledByArguments, abc.ABC):
     def per_person(self) -> dict[str, PerPerson]:
         """{clipped number: function that computes one number from all numbers of a person}.
 
-        It is empty if rows are counted.
+        The mapping is empty if rows are counted.
         """
         return dict(self.asked.per_person)
 

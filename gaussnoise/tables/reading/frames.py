@@ -65,7 +65,8 @@ def open_both(
 def check_opens(table: object) -> None:
     """Refuse a table that cannot be opened, for reasons that do not depend on rows.
 
-    Either it is no table, or files are missing, unreadable, of several kinds, or have no reader.
+    Either the argument is no table, or files are missing, unreadable, of several kinds, or have no
+    reader.
 
     Raises:
         DataError: the table cannot be opened.

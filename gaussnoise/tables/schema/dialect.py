@@ -143,7 +143,7 @@ class Dialect:
     def grouped(self) -> str | None:
         """The regular expression, for Python and duckdb, of numbers with thousands separators.
 
-        It is None if the dialect has no such separator.
+        The result is None if the dialect has no such separator.
         """
         if self.thousands is None:
             return None

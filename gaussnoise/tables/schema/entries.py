@@ -174,7 +174,7 @@ def workload_domain(
 ) -> AbstractTables:
     """Return the queries of a workload, in the order of the entries.
 
-    They are :class:`Marginals` if only counts of cells are asked, else :class:`Products`.
+    The queries are :class:`Marginals` if only counts of cells are asked, else :class:`Products`.
     ``weights`` are the weights of the entries' errors. ``scales`` has, for each number with a unit,
     the unit for the errors of its sums.
     """

@@ -88,7 +88,7 @@ class Weight:
 def unit_of(attributes: Iterable["Attribute"], weight: Weight | None = None) -> int:
     """Return the most integer units that one record adds to a table of these attributes.
 
-    This is one for plain counts, and :data:`STEPS` with numbers to sum or with weights.
+    The number is one for plain counts, and :data:`STEPS` with numbers to sum or with weights.
     """
     return STEPS if weight is not None or any(a.is_summed for a in attributes) else 1
 
@@ -146,7 +146,7 @@ def units_in(name: str, scale: float, unit: float) -> int:
 def unit_for(low: float, high: float) -> float:
     """Return the unit in which errors of a sum of numbers in [low, high] are measured.
 
-    It is the largest change of the sum by one more record; 1 if both ends are 0.
+    The unit is the largest change of the sum by one more record; it is 1 if both ends are 0.
     """
     return max(abs(low), abs(high)) or 1.0
 
@@ -224,7 +224,8 @@ def in_own_unit(base: AbstractBase) -> AbstractBase:
 def sum_weights(base: Clipped) -> NDArray[np.float64]:
     """Return the weights of a clipped number's virtual cells in its sum.
 
-    They have the shape (size,): a virtual cell holds units of records at one bound of the interval.
+    The result has the shape (size,). A virtual cell holds units of records at one bound of the
+    interval.
     """
     return Clipped(
         base.low, base.high, degrees=(1,), size=base.size, squares=base.squares

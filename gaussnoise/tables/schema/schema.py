@@ -349,8 +349,8 @@ class Attribute:
 def with_infinite(attribute: Attribute) -> Attribute:
     """Return a copy of an attribute whose first and last bin hold infinite numbers too.
 
-    It is used to search for a range, since clipped numbers count infinite values at their bounds.
-    In other tables, infinite numbers are outside all bins.
+    The copy is used to search for a range, since clipped numbers count infinite values at their
+    bounds. In other tables, infinite numbers are outside all bins.
     """
     own = copy.copy(attribute)
     object.__setattr__(own, "has_infinite", True)

@@ -33,7 +33,7 @@ _GROUP_CELLS = 2**16, 2**20  # least and largest limit on the cells of a group o
 class Layout:
     """The groups of attributes that are counted, measured and published together.
 
-    It also says which tables are cut into pieces. It is computed without data.
+    A layout also says which tables are cut into pieces. It is computed without data.
 
     Attributes:
         sizes: the sizes of all attributes of the schema.
