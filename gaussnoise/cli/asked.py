@@ -120,8 +120,8 @@ def filled(options: Any, without: Iterable[str] = (), more: Mapping[str, Any] = 
         more: {name: value} from another table of the schema file, which overrides ``[plan]``.
 
     Raises:
-        ParameterError: ``[plan]`` has a name that is no such option. It is not ignored, since it
-            may be one for more privacy.
+        ParameterError: ``[plan]`` has a name that is no option of the command. Such a name is not
+            ignored, since it may ask for more privacy.
     """
     stated = load_plan(options.schema)
     for name in ("table", "expected_rows"):  # they do not change the plan

@@ -121,7 +121,9 @@ class ColumnPlan:
     ) -> FoundRange:
         """Return the range to which a column is clipped, or the reason why no range was found.
 
-        ``ends`` are its public bounds; ``spread`` and ``order`` are as in :func:`column_means`.
+        ``ends`` are the column's public bounds. ``spread`` and ``order`` are as in
+        :func:`column_means`. ``unit`` is :meth:`deviation` for the least part of the budget that
+        remains after a search.
 
         ``unit`` is :meth:`deviation` for the least part of the budget that remains after a search.
         """

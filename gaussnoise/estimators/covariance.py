@@ -143,9 +143,10 @@ def coinpress_covariance(
 ) -> Estimate:
     r"""Return the covariance Σ of N(0, Σ), where smallest · I <= Σ <= largest · I.
 
-    Every step multiplies records by the inverse square root of the known upper bound on Σ, clips
-    the results x to a ball, and adds noise to the mean of x xᵀ. The noisy mean, slightly enlarged,
-    is the next upper bound. The last step uses 3/4 of ρ, the other steps share the rest.
+    Every step multiplies records by the inverse square root of the known upper bound on Σ. Then it
+    clips the results x to a ball, and adds noise to the mean of x xᵀ. The noisy mean, slightly
+    enlarged, is the next upper bound. The last step uses 3/4 of ρ, and the other steps share the
+    rest.
 
     The mean must be zero. For other data, use differences of disjoint pairs of records, divided by
     √2. There are half as many differences as records, each from two people.
@@ -169,8 +170,9 @@ def coinpress_covariance(
         steps: number of steps; by default the number that gives the shortest intervals in the worst
             case, from public numbers alone.
         beta: probability that an upper bound on Σ is wrong.
-        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
-            are moved to the boundary of the clipping set, records with NaN to its center.
+        on_nonfinite: "refuse" NaN and infinities (a refusal depends on the data), or "clip":
+            infinities are moved to the boundary of the clipping set, records with NaN to its
+            center.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.
 

@@ -62,12 +62,12 @@ def pure_person_level_mean(
     Formal guarantees:
         * The privacy guarantee, for *all records of one person* replaced by any others; the number
           of people is public.
-        * Scores are integers, and replacing one person changes each by at most one: a score is the
-          Hamming distance of the data from the data sets in which p loses, and neighbours have
-          distance one. Scores are computed exactly: each person has one integer per direction,
-          clipped independently of other people. To find the least number of people, the smallest
-          integers are changed first, each to the largest possible one, until the sum is above an
-          integer threshold.
+        * Scores are integers, and replacing one person changes each by at most one. The reason: a
+          score is the Hamming distance of the data from the data sets in which p loses, and
+          neighbours have distance one. Scores are computed exactly: each person has one integer per
+          direction, clipped independently of other people. To find the least number of people, the
+          smallest integers are changed first, each to the largest possible one, until the sum is
+          above an integer threshold.
         * The candidate is chosen by permute-and-flip, drawn by OpenDP, for scores that may rise or
           fall by one.
         * If the stated assumptions on the distribution hold, the error is at most ``bias_bound`` in
@@ -91,7 +91,7 @@ def pure_person_level_mean(
         center: middle of that range, a number or shape (d,).
         accuracy: Euclidean error to reach; by default, the smallest error that can be proven.
         beta: probability of a larger error.
-        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them. A
+        on_nonfinite: "refuse" NaN and infinities (a refusal depends on the data), or "clip" them. A
             person with one NaN counts as the center.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.

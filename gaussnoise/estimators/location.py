@@ -314,8 +314,8 @@ def coarse_location(
             Ranges of more than 4096 bins are searched by histograms with finer and finer bins.
         center: middle of that range, shape () or (d,).
         beta: probability of a wrong answer.
-        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
-            are counted in the last bins, NaN in the middle.
+        on_nonfinite: "refuse" NaN and infinities (a refusal depends on the data), or "clip":
+            infinities are counted in the last bins, NaN in the middle.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.
 

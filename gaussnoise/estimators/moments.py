@@ -85,7 +85,7 @@ def heavy_tailed_mean(
         radius: half the range of possible means; it may be omitted only under :class:`ApproxDP`.
         center: middle of that range.
         beta: probability that the location is wrong.
-        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them.
+        on_nonfinite: "refuse" NaN and infinities (a refusal depends on the data), or "clip" them.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.
 
@@ -172,7 +172,7 @@ def truncated_mean(
             mean.
         order: k, the order of the moment, from 2 to 100; infinity for records in the ball of radius
             ``moment``.
-        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them.
+        on_nonfinite: "refuse" NaN and infinities (a refusal depends on the data), or "clip" them.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.
 

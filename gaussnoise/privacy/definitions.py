@@ -244,9 +244,9 @@ class GDP(AbstractPrivacy):
     N(μ, 1).
 
     A continuous Gaussian is μ-GDP iff ``ρ <= μ²/2``. No noise on a lattice satisfies μ-GDP exactly.
-    The drawn noise is within total variation distance η of a μ-GDP mechanism: a test between
-    neighbours with false positive rate α has a false negative rate of at least ``G_μ(α + η) − η``,
-    with ``G_μ(α) = Φ(Φ⁻¹(1 − α) − μ)``. The drawn noise is exactly μ²/2-zCDP.
+    The drawn noise is within total variation distance η of a μ-GDP mechanism. Let ``G_μ(α) =
+    Φ(Φ⁻¹(1 − α) − μ)``. A test between neighbours with false positive rate α has a false negative
+    rate of at least ``G_μ(α + η) − η``. The drawn noise is exactly μ²/2-zCDP.
 
     Args:
         mu: in [1e-150, 1e150].

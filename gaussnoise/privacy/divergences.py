@@ -56,8 +56,8 @@ def growth_of_power(power: Callable[[float], float], chance: float) -> float:
 def variation_of_power(power: Callable[[float], float]) -> float:
     """Return an upper bound on the largest ``power(level) − level``, for a concave power.
 
-    The search stops at three equidistant levels, of which the middle one has the largest
-    difference. On each side of the middle, a concave function is below the line through the middle
+    The search stops at three equidistant levels, where the middle one has the largest difference.
+    On each side of the middle, a concave function is below a straight line: that through the middle
     level and the level on the other side.
     """
     low, high = 0.0, 1.0
@@ -82,8 +82,8 @@ def power_of_approx(epsilon: float, delta: float, level: float) -> float:
 def growth_of_approx(epsilon: float, delta: float, chance: float) -> float:
     """Return a bound on how much an event can raise log odds, under (ε, δ)-privacy.
 
-    ``chance`` is the probability of the event with the record. The odds are those that the record
-    is in the data.
+    The log odds are those that the record is in the data. ``chance`` is the probability of the
+    event with the record.
     """
     # bounds on the neighbour's probability, from the event and from its complement
     without = max(

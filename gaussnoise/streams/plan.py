@@ -347,8 +347,8 @@ class StreamPlan(AbstractPlan):
             path: a new directory. With ledger and id, a repeated call returns the stream that was
                 started there.
             ledger: a :class:`Ledger` or its path.
-            id: the name of this stream in the ledger; each tick becomes a further entry there, at
-                no cost. This name is in ``stream.json``, which is public.
+            id: the name of this stream in the ledger. Each tick becomes a further entry there, at
+                no cost. The name is in ``stream.json``, which is public.
             format: the format of table files, as for :meth:`Plan.release`.
             on_outside: as for :meth:`Plan.release`, at every tick.
             executors: whether Spark's executors count, draw, decode and write the ticks.

@@ -288,7 +288,7 @@ def counted_text(plan: "Plan") -> str:
 def persons_text(plan: "Plan", name: str) -> str:
     """Return words to follow the name of a sum or mean, like " over persons, each with …".
 
-    Return "" for a number that is not first made into one number for each person.
+    A plan may first compute one number for each person. Return "" for other numbers.
     """
     return f" over {mean_of(plan, name)}" if name in plan.per_person else ""
 

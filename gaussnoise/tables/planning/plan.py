@@ -74,8 +74,8 @@ class Plan(AbstractPlan):
     Attributes:
         asked: the request.
         noise: the certified optimal covariance at unit sensitivity. Under replacement of persons,
-            it is the optimum for replaced rows; where squares of numbers are summed, for numbers on
-            a grid. :attr:`bracket` is about the noise that is drawn.
+            it is the optimum for replaced rows. If squares of numbers are summed, it is the optimum
+            for numbers on a grid. :attr:`bracket` is about the noise that is drawn.
 
     >>> schema = gn.Schema(
     ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 40, 65])]

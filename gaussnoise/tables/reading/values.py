@@ -14,10 +14,11 @@ A column has one of three forms, by its engine and its declared type, never by i
 * ``TYPED``: polars, arrow, duckdb, Parquet, Spark, ibis. Text is text, numbers are numbers.
 * ``UNTYPED``: pandas and dask, where the type of a column depends on its rows: one null turns
   integers into floats, and one word turns numbers into text. This also holds for extension types
-  that readers or ``convert_dtypes`` chose. There 1, 1.0, "1", "01", True and "true" are the same
-  value, and so are a timestamp and its ISO text. A number is a double: numbers from 2**53 on, where
-  doubles cannot hold every integer, are no category and no person. Nor are words like "NA":
-  whether readers take them for nulls or keep them as text depends on other rows of the column.
+  that readers or ``convert_dtypes`` chose. In these columns, 1, 1.0, "1", "01", True and "true" are
+  the same value, and so are a timestamp and its ISO text. A number is a double: numbers from 2**53
+  on, where doubles cannot hold every integer, are no category and no person. Words like "NA" are
+  none either: whether readers take them for nulls or keep them as text depends on other rows of the
+  column.
 """
 
 import bisect
