@@ -60,11 +60,11 @@ def column_means(
 ) -> ColumnMeans:
     r"""Return means of numeric columns with intervals, after a private search for their ranges.
 
-    For each column, noisy counts find numbers L and U such that less than a tenth of all numbers
-    are below L, and less than a tenth above U; a last noisy count checks this. Numbers are clipped
-    to a range ``c ± T`` around the middle c of L and U. The rest of the budget is for the release
-    of a plan (:func:`plan`) of the counts, sums and sums of squares of all columns. The release
-    answers more questions, and can be saved and reported.
+    For each column, noisy counts find numbers L and U: less than a tenth of all numbers are below
+    L, and less than a tenth are above U. A last noisy count checks this. Numbers are clipped to a
+    range ``c ± T`` around the middle c of L and U. The rest of the budget is for the release of a
+    plan (:func:`plan`) of the counts, sums and sums of squares of all columns. The release answers
+    more questions, and can be saved and reported.
 
     T balances noise against the bias of clipping, for distributions with ``(E|X − c|^k)^(1/k) <=
     spread · (U − L)``. With k = 2 the left side is about 0.39 (U − L) for a normal distribution,

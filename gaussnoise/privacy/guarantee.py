@@ -142,9 +142,9 @@ class AbstractPrivacy:
         return ()
 
     def factor_over(self, scales: Mapping[str, float]) -> float | None:
-        """Return the least factor on ρ so that a budget growing by ``scales`` covers all records.
+        """Return the least c such that the budget c ρ, growing by ``scales``, covers all records.
 
-        Return None if no factor is enough.
+        Return None if no c is enough.
         """
         return None if self.scales else 1.0
 

@@ -16,8 +16,8 @@ def most_power(privacy: AbstractPrivacy, level: float) -> float:
 
     The tester sees the output and knows all other records. If the test rejects wrongly with
     probability ``level``, it rejects rightly with at most this power. For ``PureDP``, ``ApproxDP``,
-    ``TV`` and ``GDP`` this is the definition itself, and some mechanism attains it; for ``KL`` and
-    ``zCDP`` it follows from bounds on the divergences of the test's outcome.
+    ``TV`` and ``GDP``, the returned power is the definition itself, and some mechanism attains it.
+    For ``KL`` and ``zCDP``, it follows from bounds on the divergences of the test's outcome.
 
     Args:
         privacy: any privacy guarantee about neighbouring data sets.

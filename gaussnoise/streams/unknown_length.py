@@ -86,9 +86,10 @@ def unknown_length(ticks: int) -> UnknownLength:
     """Return the best noise for running totals of a stream that may end at any tick.
 
     Let γ(t) be the largest standard deviation of a total under the best noise for known length t.
-    The standard deviation of the returned noise is about the same multiple of γ(t) at all t. It is
-    a certified optimum, since the totals divided by γ(t) are a workload over time. For 1024 ticks
-    the multiple is 1.25; starting new noise at ticks 1, 2, 4, … would have a multiple of 2.05.
+    The standard deviation of the returned noise is about the same multiple of γ(t) at all t. This
+    noise is a certified optimum, since the totals divided by γ(t) are a workload over time. For
+    1024 ticks the multiple is 1.25; starting new noise at ticks 1, 2, 4, … would have a multiple of
+    2.05.
 
     Args:
         ticks: the largest length, at least 2. If it is ten times larger, errors increase little.

@@ -27,7 +27,7 @@ class UnlimitedTotals:
     Its variance at tick t is of order ``log(t)^(2 + 2 exponent)``.
 
     The strategy is the lower-triangular Toeplitz matrix of ``(1 − z)^-1/2 (log(1/(1 − z))/z)^-(1/2
-    + exponent)``: the squares of its coefficients have a finite sum, so no column, of any length,
+    + exponent)``. The squares of its coefficients have a finite sum, so no column, of any length,
     has a norm above ``sensitivity``. All past noise must be kept in memory. If the largest length
     is known, the noise of :func:`unknown_length` is far better.
 

@@ -68,12 +68,12 @@ def count_marginals(
     If a number is clipped, or rows have weights, all counts are in units of ``1/unit`` of a record,
     or of the largest weight. They are still exact integers.
 
-    Tables over unions of subsets are counted, as many as fit into one pass over the records, and
-    then summed to the tables of the subsets. Records in this process (pandas, polars, pyarrow) are
-    coded once. Files are read once per pass; Spark and dask keep the coded records themselves. For
-    files and lazy engines, memory holds the counts of one pass only, for any number of rows. With
-    persons, files, duckdb and polars also need memory for the coded records and their persons, some
-    20 bytes a row.
+    Tables over unions of subsets are counted, as many as fit into one pass over the records. They
+    are then summed to the tables of the subsets. Records in this process (pandas, polars, pyarrow)
+    are coded once. Files are read once per pass; Spark and dask keep the coded records themselves.
+    For files and lazy engines, memory holds the counts of one pass only, for any number of rows.
+    With persons, files, duckdb and polars also need memory for the coded records and their persons,
+    some 20 bytes a row.
 
     Args:
         table: a dataframe that narwhals knows (eager or lazy), or the path of a CSV, TSV or Parquet

@@ -227,7 +227,7 @@ class Joint:
     def spread(
         self, numbers: Subset, mass: Integers, sums: Mapping[str, Integers]
     ) -> Iterator[tuple[tuple[int, ...], Integers]]:
-        """Yield (a virtual cell of each number, units that records add), for all such combinations.
+        """Yield pairs (a virtual cell of each number, units to add there), for all combinations.
 
         ``numbers``: the numbers of a table. ``mass``: the units of each record or group of records.
         ``sums``: the columns of :func:`sum_names` and :meth:`names`.

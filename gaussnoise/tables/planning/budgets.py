@@ -117,8 +117,8 @@ class Budgets:
 
         The test has a false positive rate of 5 %.
 
-        The value holds for the drawn noise: the total variation distance between this noise and the
-        rounded Gaussian is added.
+        The value holds for the drawn noise, since the total variation distance between this noise
+        and the rounded Gaussian is added.
         """
         far = self._distance
         gaussian = float(most_power(zCDP(rho), FALSE_ALARMS))

@@ -41,8 +41,9 @@ _opened: "weakref.WeakSet[duckdb.DuckDBPyConnection | Lines]" = weakref.WeakSet(
 def open_table(table: object, numbers: Sequence[str] = (), dates: Sequence[str] = ()) -> Frame:
     """Return the table as a frame, in which CSV columns are text.
 
-    ``numbers`` and ``dates`` are the columns to be read as numbers or dates: in files with another
-    decimal mark or date format, their text is replaced by text with points and ISO 8601.
+    ``numbers`` and ``dates`` are the columns to be read as numbers or dates. In files with another
+    decimal mark or date format, the text of these columns is replaced by text with points and ISO
+    8601.
     """
     return open_both(table, numbers, dates)[0]
 

@@ -557,8 +557,8 @@ class Schema:
     def draft(cls, table: object) -> Self:
         """Return a first schema, drafted from a table.
 
-        It is a private document until every category and edge is public knowledge. No release can
-        be made with it until a person has checked this, and calls :meth:`confirmed`.
+        The draft is a private document until every category and edge is public knowledge. No
+        release can be made with it until a person has checked this, and calls :meth:`confirmed`.
 
         Text, booleans and integers of few values become categories. Texts that differ only in case,
         blanks or Unicode form become one category, with ``spellings``, and so do a word and its

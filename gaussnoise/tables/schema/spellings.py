@@ -15,8 +15,8 @@ Spelt: TypeAlias = tuple[str, tuple[str, ...]]
 def settled(value: object) -> tuple[Spelt, ...] | None:
     """Return the spellings of categories as sorted tuples (category, other spellings).
 
-    They are sorted, so that their order changes neither a schema nor the digest of a request.
-    Return None if ``value`` is neither a mapping from categories to spellings nor such tuples.
+    The sorting makes a schema, and the digest of a request, independent of their order. Return None
+    if ``value`` is neither a mapping from categories to spellings nor such tuples.
     """
     pairs = tuple(value.items()) if isinstance(value, Mapping) else value
     if not isinstance(pairs, tuple | list):

@@ -44,7 +44,7 @@ class Work:
         """Remove work folders that drivers of earlier runs for ``out`` left when they were killed.
 
         A folder whose lock is held stays. Work that a ledger may have charged stays too, so that it
-        can be continued, unless ``charge`` identifies that charge.
+        can be continued. But if ``charge`` identifies that charge, the work is removed.
         """
         left = re.compile(re.escape(f".{out.name}.") + r"[0-9a-f]{16}\.work(\.[0-9a-f]{16})?")
         with contextlib.suppress(OSError):  # the next run tries again
