@@ -160,8 +160,8 @@ class Cover:
         cells: number of cells of every coordinate; their middles are the candidates.
         radius: half the length of the interval, around the candidate, to which projections are
             clipped.
-        threshold: a candidate loses if the mean of clipped projections is further from its own
-            projection; below ``radius``.
+        threshold: a candidate loses if its projection is further than this from the mean of clipped
+            projections; below ``radius``.
         error: upper bound on the Euclidean distance of the chosen candidate from the mean.
     """
 

@@ -13,9 +13,9 @@ in a row, sorted by their cells of the earlier numbers. If W of all M units belo
 of the next number, then ⌊C W/M + ½⌋ of the first C units get that cell. So every unit is in one
 cell of each number. A record adds a convex combination of products of virtual cells, the same in
 all tables, and its amounts for one number alone are unchanged. The product of two numbers has an
-error of half a unit if one of them is the first number. Otherwise, the error has as many units as
-there are products of cells of the numbers before both; with squares, up to twice as many. No
-integer is larger than m².
+error of half a unit if one of them is the first number. Otherwise, the error is one unit for each
+product of cells of the numbers before both; with squares, up to two units. No integer is larger
+than m².
 
 A number with a unit is an integer v >= 0 of any size below 2⁵². A record adds ``m − v`` to the
 first virtual cell and v to the last; the first amount may be negative. Low and high binary digits

@@ -2,8 +2,8 @@
 
 A group is a combination of values of all attributes that are not clipped numbers. The clipped
 number of a record is computed from the person's rows in the group, in exact integers. It is the
-mean of their steps (:mod:`gaussnoise.tables.reading.steps`), rounded; or the largest; or their sum,
-up to the upper bound; or the number of rows. So a record depends on the rows of its person alone.
+rounded mean of their steps (:mod:`gaussnoise.tables.reading.steps`), the largest of them, their sum
+up to the upper bound, or the number of rows. So a record depends on the rows of its person alone.
 It depends neither on their order nor on the engine.
 """
 

@@ -75,8 +75,8 @@ class Facts:
 
         The guess is whether one row (or person) is in the data. Before the release, yes and no are
         equally likely. A test between two Gaussians √(2ρ) apart is right with probability at most
-        Φ(√(ρ/2)). Drawn noise is not exactly Gaussian: for each of the two, half its distance from
-        a Gaussian is added.
+        Φ(√(ρ/2)). The drawn noise is not exactly Gaussian, so half of its distance from a Gaussian
+        is added for each of the two.
         """
         far = lattice_distance(int(self.integers), self.steps)
         right = float(scipy.special.ndtr(math.sqrt(rho / 2))) * SAFE_SIDE + far
@@ -288,7 +288,7 @@ def counted_text(plan: "Plan") -> str:
 def persons_text(plan: "Plan", name: str) -> str:
     """Return words to follow the name of a sum or mean, like " over persons, each with …".
 
-    A plan may first compute one number for each person. Return "" for other numbers.
+    Return "" unless the plan first computes one number for each person.
     """
     return f" over {mean_of(plan, name)}" if name in plan.per_person else ""
 

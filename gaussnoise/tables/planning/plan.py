@@ -366,8 +366,8 @@ class Plan(AbstractPlan):
     def error(self) -> float:
         """The error that the plan minimises: ``‖sd‖_p`` of the standard deviations sd.
 
-        Each answer has one standard deviation in sd, times the weight of the answer. At p = 2 the
-        error is the root of the total variance.
+        For each answer, sd has its standard deviation times its weight. At p = 2 the error is the
+        root of the total variance.
         """
         return self._unit_covariance.error(self.noise.p) / math.sqrt(2 * self.answer_rho)
 

@@ -15,8 +15,8 @@ Spelt: TypeAlias = tuple[str, tuple[str, ...]]
 def settled(value: object) -> tuple[Spelt, ...] | None:
     """Return the spellings of categories as sorted tuples (category, other spellings).
 
-    The sorting makes a schema, and the digest of a request, independent of their order. Return None
-    if ``value`` is neither a mapping from categories to spellings nor such tuples.
+    The sorting makes a schema, and the digest of a request, independent of the order of spellings.
+    Return None if ``value`` is neither a mapping from categories to spellings nor such tuples.
     """
     pairs = tuple(value.items()) if isinstance(value, Mapping) else value
     if not isinstance(pairs, tuple | list):
@@ -80,7 +80,7 @@ def abbreviated(names: Iterable[str]) -> dict[str, str]:
     """Return {short form: word} for the names that abbreviate others, like "empl." for "employed".
 
     A short form is one letter, or letters with a full stop. Exactly one of the longer names begins
-    with it. Single letters are left out if no longer name begins with most of them.
+    with it. Single letters are left out if most of them begin no longer name.
     """
     bare = {name: _bare(name).removesuffix(".") for name in names}
     plain = {name: text for name, text in bare.items() if text.replace("-", "").isalpha()}
