@@ -61,8 +61,9 @@ def unreadable(
     """Return a mask of the numbers to leave out of a picture, so that the others can be read.
 
     A number is left out if it has no estimate or no finite interval. The scale spans the shortest
-    intervals, at least two and at least half of all, and also 0 if ``from_zero``. A number is also
-    left out if its interval is far longer than the scale, and contains it.
+    intervals: at least two, and at least half of all. If ``from_zero``, the scale also contains 0.
+    A number is also left out if its interval contains all these shortest intervals, and is far
+    longer than the scale.
     """
     off = ~(np.isfinite(estimate) & np.isfinite(low) & np.isfinite(high))
     known = np.flatnonzero(~off)
@@ -97,8 +98,8 @@ def dotted_rows(
 ) -> None:
     """Draw a row for each number, from top to bottom: its name, a dot and its interval.
 
-    For NaN, only the name is drawn. Numbers in the mask ``aside`` have no effect on the scale: if
-    one is far outside the scale, an arrow and its value are drawn.
+    For NaN, only the name is drawn. Numbers in the mask ``aside`` have no effect on the scale. If
+    such a number is far outside the scale, an arrow and the value of the number are drawn.
     """
     rows = np.arange(len(names))
     axes.hlines(rows, low, high, color=OURS, lw=1.5)

@@ -224,8 +224,9 @@ class SchemaWarning(UserWarning):
 class StreamWarning(UserWarning):
     """A stream protects some persons less than others, or counts a file twice on request.
 
-    If the plan allows a person one row in a tick, a corrected row counts as two, so its person is
-    protected less. A file that an earlier tick counted is counted again only on request.
+    Suppose that the plan allows a person one row in a tick. If a row is taken back and counted
+    again, changed, in the same tick, the person has two rows there, and is protected less. A file
+    that an earlier tick counted is counted again only on request.
 
     >>> import pyarrow as pa, tempfile
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])

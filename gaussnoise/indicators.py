@@ -1,8 +1,8 @@
 """Indicators of published tables, as functions for :meth:`TableRelease.function`.
 
-Each takes arrays of released numbers and returns one number: ``release.function(concentration,
-"town")``. If possible, they use only arithmetic, so that intervals are computed from the exact
-distribution of the noise.
+Each function takes arrays of released numbers and returns one number:
+``release.function(concentration, "town")``. If possible, a function uses only arithmetic, so that
+intervals are computed from the exact distribution of the noise.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,8 @@ __all__ = [
 def concentration(counts: NDArray[Any]) -> Any:
     """Return the sum of squared shares of all cells (Herfindahl–Hirschman index).
 
-    It is 1 if one cell has the whole count, and 1/k if k cells have equal counts and the others 0.
+    The sum is 1 if one cell has the whole count, and 1/k if k cells have equal counts and the
+    others 0.
 
     Args:
         counts: counts or sums, any shape.
@@ -93,9 +94,9 @@ def life_expectancy(
 ) -> Any:
     """Return the life expectancy at the first age of the first age group, in years.
 
-    It is computed by an abridged life table (Chiang 1984). Of the persons who reach an age group of
-    n years, the share ``n m / (1 + (n − a) m)`` dies in it, where m is the group's death rate and a
-    is given by ``lived``.
+    The computation uses an abridged life table (Chiang 1984). Let an age group have n years and the
+    death rate m, and let a be its number in ``lived``. Of the persons who reach this age group, the
+    share ``n m / (1 + (n − a) m)`` dies in it.
 
     Args:
         deaths: deaths in each age group, shape (k,).

@@ -25,10 +25,10 @@ def on_screen(text: str) -> str:
 def fitted(text: str, width: int = WIDTH) -> str:
     """Return text with lines no longer than ``width``, except for longer words.
 
-    Lines of equal length with three columns or more are rows of one table. Cells of the widest text
-    columns are broken into several lines, so that columns stay aligned. Text after a label is
-    broken in the same way. Every line of a broken comment is a comment, and quoted texts in arrays
-    of TOML are not broken.
+    Lines of equal length with three columns or more are rows of one table. If they are too long,
+    cells of the widest text columns are broken into several lines, so that columns stay aligned.
+    Text after a label is broken in the same way. Every line of a broken comment is a comment.
+    Quoted texts in arrays of TOML are not broken.
 
     >>> print(fitted("noise        added to every count, once and for all releases", 40))
     noise        added to every count, once

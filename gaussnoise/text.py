@@ -91,7 +91,7 @@ NO_NUMBER, NO_LIMIT, NO_INTERVAL = "none", "no limit", "no interval"
 def has_interval(estimate: Array, low: Array, high: Array) -> NDArray[np.bool_]:
     """Return a mask of the intervals to show.
 
-    These are intervals with two finite bounds, or with one finite bound and a finite estimate.
+    A shown interval has two finite bounds, or one finite bound and a finite estimate.
     """
     known = np.isfinite(low) & np.isfinite(high)
     return known | (np.isfinite(estimate) & (np.isfinite(low) | np.isfinite(high)))

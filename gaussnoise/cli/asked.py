@@ -120,8 +120,8 @@ def filled(options: Any, without: Iterable[str] = (), more: Mapping[str, Any] = 
         more: {name: value} from another table of the schema file, which overrides ``[plan]``.
 
     Raises:
-        ParameterError: ``[plan]`` has a name that is no such option. It is not ignored, since it
-            may be one for more privacy.
+        ParameterError: ``[plan]`` has a name that is no option of the command. Such a name is not
+            ignored, since it may ask for more privacy.
     """
     stated = load_plan(options.schema)
     for name in ("table", "expected_rows"):  # they do not change the plan
@@ -225,7 +225,8 @@ def planned(asked: Asked) -> Plan:
 def target_of(text: str) -> tuple[frozenset[str], Target]:
     """Return the attribute names and the accuracy target in a text like ``sex,age=80@0.99``.
 
-    80 is the half-width of the intervals in rows, and 0.99 the level, by default 0.95.
+    Here, the half-width of the intervals is 80 rows, and their level is 0.99. Without ``@``, the
+    level is 0.95.
     """
     names, equals, numbers = text.rpartition("=")
     rows, at, level = numbers.partition("@")
@@ -284,7 +285,8 @@ def budgets_of(asked: Asked, options: Options, plot: Path | None) -> Budgets:
 def per_person_of(text: str | None) -> Any:
     """Return the value of ``--per-person``: the functions that reduce a person's numbers to one.
 
-    It is one name, like "mean", for all columns, or {column: name}; None without a text.
+    The value is one name, like "mean", for all columns, or {column: name}. Without a text, it is
+    None.
     """
     pairs = [part.rpartition("=") for part in parts_of(text or "")]
     if [equals for _, equals, _ in pairs] == [""]:
@@ -331,7 +333,7 @@ def workload_of(marginals: list[str], known: tuple[str, ...]) -> int | list[Entr
 def entry_of(listed: str, known: tuple[str, ...]) -> Entry:
     """Return one requested table from text such as ``sex,age:prefix``.
 
-    The text has names of attributes, each with an optional base, the name of a query matrix, after
-    a colon.
+    The text has names of attributes. A name may be followed by a colon and a base: the name of a
+    query matrix.
     """
     return as_entry([listed] if listed in known else parts_of(listed), known)

@@ -34,8 +34,8 @@ class Balls(Answer):
     def check_upper(self) -> None:
         """Check that the noise covers every change of the data, and check the error gamma.
 
-        L is the factor of the noise. Every change x of the sum between neighbouring data sets must
-        be scale L b for a vector b with ‖b‖ <= 1.
+        Let L be the factor of the noise, and x the change of the sum between two neighbouring data
+        sets. For every such x, there must be a vector b with ‖b‖ <= 1 and ``x = scale · L b``.
         """
         header, scale = self.header, arb(self.header["scale"])
         L, points = np.array(self.arrays["factor"]), self._changes()
@@ -99,9 +99,8 @@ class Balls(Answer):
     def nuclear(A: Sequence[Sequence[int]]) -> int:
         """Return a lower bound on the nuclear norm of a matrix A of integers.
 
-        It is the inner product of A with a matrix B whose singular values are at most 1. Here, B =
-        Q (3 − Q'Q)/2 for a matrix Q. If a singular value of Q is s <= 2, that of B is s (3 − s²)/2
-        <= 1.
+        Let Q be a matrix whose singular values s are at most 2. Then B = Q (3 − Q'Q)/2 has the
+        singular values |s (3 − s²)/2| <= 1. The bound is the inner product of A and B.
         """
         if len(A) > len(A[0]):
             A = [*zip(*A, strict=True)]

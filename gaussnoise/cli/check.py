@@ -36,7 +36,7 @@ def check_table(
     """Say which rows a release would leave out, and why. NOT private: for the table's owner alone.
 
     It also lists values that count as other values: clipped to an interval, or in a catch-all. It
-    warns if this is so for nearly all values of a column: the file may be of another year.
+    warns if nearly all values of a column count as others: the file may be of another year.
 
     Without -m, and without a workload in the schema, every column is checked.
 

@@ -30,8 +30,8 @@ def combine_releases(
 ) -> None:
     """Combine releases of the same rows into the most accurate release that follows from them.
 
-    Their budgets add up; the combination costs no more. The new folder has the releases and the
-    combined tables, and all commands read it as they read a release.
+    The budgets of the releases add up; the combination costs no more. The new folder has the
+    releases and the combined tables, and all commands read it as they read a release.
     """
     check_new("combine", out, *folders)
     rule: Any = same_rows  # combine checks it

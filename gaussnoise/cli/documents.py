@@ -327,7 +327,7 @@ def series_document(
 ) -> Document:
     """Return the output of ``gaussnoise stream series --json``: numbers, and requested tests.
 
-    The null hypothesis of each test is about the counted rows: only the noise is random.
+    The null hypothesis of each test is about the counted rows, so only the noise is random.
     """
     stepped = None
     if step is not None:

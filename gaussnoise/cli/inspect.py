@@ -27,7 +27,7 @@ def inspect_release(
 
     For a stream, one tick is compared with the table that it counted: --tick 3. Other code counts
     the table again. The differences between released numbers and counts are compared with the
-    distribution of the noise: they may be too large (a missing file, a swapped column, more noise)
+    distribution of the noise. They may be too large (a missing file, a swapped column, more noise)
     or too small (less noise than stated). The verdict depends on exact counts: do not publish it.
 
     The exit code is 0 if it passes, otherwise 1.

@@ -134,9 +134,9 @@ def release_means(
 ) -> None:
     """Release means of numeric columns, with intervals. If no range is public, one is found.
 
-    They are means over rows. With --person, they are means over persons, where a person's number is
-    the mean of the person's rows. With --weight, intervals are for the mean of the counted rows,
-    not of a population.
+    The means are over rows. With --person, they are over persons, where a person's number is the
+    mean of the person's rows. With --weight, intervals are for the mean of the counted rows, not of
+    a population.
     """
     if (ledger is None) != (id is None) or (ledger is not None and out is None):
         raise ParameterError(

@@ -226,7 +226,8 @@ def check_norm(command: str, p: float) -> None:
 def scales_of(per_record: list[str]) -> dict[str, float]:
     """Return {column: scale} from texts like ``payroll=1000000``.
 
-    A record's budget grows with these numbers of the record, divided by the scales.
+    A record has a number in each of these columns. The record's budget grows with these numbers,
+    divided by the scales.
     """
     scales: dict[str, float] = {}
     for said in per_record:

@@ -24,7 +24,8 @@ def streamed(folder: Path) -> StreamTables | None:
 def published(folder: Path, ticks: str | None) -> TableRelease:
     """Return the release in a folder.
 
-    For a stream, it is the release of all rows, or of the rows in ``ticks``, a text like 5-8.
+    For a stream, ``ticks`` is a text like 5-8, and the release is that of the rows of these ticks.
+    Without ``ticks``, it is the release of all rows.
     """
     if (tables := streamed(folder)) is None:
         if ticks is not None:
@@ -43,7 +44,7 @@ def published(folder: Path, ticks: str | None) -> TableRelease:
 def tick_in(folder: Path) -> tuple[Path, int] | None:
     """Return (folder of the stream, number of the tick) for the folder of a tick.
 
-    None for other folders.
+    Return None for other folders.
     """
     place = folder.absolute()
     stream = place.parent.parent
@@ -61,9 +62,9 @@ def ticks_of(text: str) -> tuple[int, int]:
 
 
 def say_aside(release: AbstractRelease) -> None:
-    """Print a warning that a wrong table may have been counted.
+    """Print a warning if the released numbers show that few rows have expected values.
 
-    It is printed if the released numbers show that few rows have expected values.
+    A wrong table may then have been counted.
     """
     for found in rows_aside(release):
         say(

@@ -224,9 +224,9 @@ class StartOptions(StreamOptions):
 def plan_stream(options: StreamOptions, as_json: Json = False) -> None:
     """Say how accurate the tables of a stream would be, tick by tick. Needs no data.
 
-    A stream has tables of counts. For means over time, replace the number's clip by edges, and ask
-    for its shares or quantiles; or release every tick alone with gaussnoise mean, --rho, --ledger
-    and --id, and compare ticks with gaussnoise difference.
+    A stream has tables of counts. For means over time, there are two ways. Replace the number's
+    clip by edges, and ask for its shares or quantiles. Or release every tick alone with gaussnoise
+    mean, --rho, --ledger and --id, and compare ticks with gaussnoise difference.
     """
     planned = options.plan()
     if as_json:
@@ -399,8 +399,8 @@ def show_series(
 ) -> None:
     """Show one table of a stream over time, with intervals. Needs no data.
 
-    Intervals and tests are about the rows that were counted: they use the noise of all ticks and
-    its covariance, and say nothing about a population from which the rows are a sample.
+    Intervals and tests are about the rows that were counted. They use the noise of all ticks and
+    its covariance. They say nothing about a population from which the rows are a sample.
     """
     for file in (plot, out):
         check_new("series", file, folder)

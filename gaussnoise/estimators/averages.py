@@ -41,8 +41,8 @@ class Averages:
 
         X̄ is the average, and ``order`` is even and at most k. The power of the sum expands into
         products of records. A product has mean zero unless every record in it occurs at least
-        twice; then its mean is at most one. The number of such products is that of set partitions
-        without single elements.
+        twice. In that case, the mean of the product is at most one. The number of these products is
+        that of set partitions without single elements.
         """
         counted = sum(
             _partitions(order, blocks) * math.perm(self.samples, blocks)
@@ -53,8 +53,9 @@ class Averages:
     def clipping_bias(self, reach: Array, off: float) -> Array:
         """Return an upper bound on the norm of the bias of an average that is clipped to a ball.
 
-        It also holds if the center was chosen from the same people: it bounds, along any direction,
-        the expectation of the largest change by clipping, over all centers within ``off``.
+        The bound also holds if the center was chosen from the same people. For every direction, the
+        largest change by clipping, over all centers within ``off`` of the mean, has an expectation
+        of at most the bound.
 
         Args:
             reach: radius of the ball minus ``off``, positive, shape (t,).

@@ -16,9 +16,9 @@ def release_one_at_random(data: "ArrayLike") -> Estimate:
 
     The output reveals one person completely, and nothing about other people. But the distributions
     of the output on neighbouring data sets have a total variation distance of at most 1/n. So
-    neither :class:`TV` with α = 1/n nor (ε, δ) with δ = 1/n excludes this mechanism. So keep δ far
-    below 1/n, or use zCDP or GDP, under which every test between two records has bounded power *for
-    all outputs*.
+    neither :class:`TV` with α = 1/n nor (ε, δ) with δ = 1/n excludes this mechanism. Keep δ far
+    below 1/n, or use zCDP or GDP. Under these, every test between two records has bounded power
+    *for all outputs*.
 
     Args:
         data: records, shape (n,) or (n, d).

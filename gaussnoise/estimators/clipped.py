@@ -113,10 +113,11 @@ def clipped_mean(
 
     The set is a range or a box (``bounds=(low, high)``), a ball (``center=`` and ``radius=``), or
     another set into which records can be mapped (``domain=``). Under pure privacy, coordinates get
-    independent Laplace noise. Its scale is ``2 h_j^(1/3) Σ_i h_i^(2/3) / (nε)`` for a box of half
-    widths h, which gives the least total variance, and ``2√d radius / (nε)`` for a ball. Under
-    other guarantees the noise is the optimal Gaussian noise for the set
-    (:func:`gaussnoise.optimal_noise`), which is smaller for a box than for the ball around the box.
+    independent Laplace noise. For a box of half widths h, its scale is ``2 h_j^(1/3) Σ_i h_i^(2/3)
+    / (nε)``, which gives the least total variance. For a ball, its scale is ``2√d radius / (nε)``.
+    Under other guarantees, the noise is the optimal Gaussian noise for the set
+    (:func:`gaussnoise.optimal_noise`). For a box, this noise is smaller than that for the ball
+    around the box.
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other; the number of records is
@@ -132,12 +133,12 @@ def clipped_mean(
         bounds: least and largest value, numbers or shape (d,).
         center: center of a ball, a number or shape (d,).
         radius: radius of that ball.
-        domain: a set in R^d, such as a ball, box or ellipsoid, into which a map of records is
-            known, as for ``on_outside="project"`` of :class:`GaussianMechanism`; Gaussian noise
-            only.
+        domain: another set in R^d, such as a ball, box or ellipsoid; Gaussian noise only. A map of
+            records into the set must be known, as for ``on_outside="project"`` of
+            :class:`GaussianMechanism`.
         p: norm of the error that the noise minimises, 2 to infinity; Gaussian noise only.
-        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
-            are moved to the boundary of a box or ball, NaN to its center.
+        on_nonfinite: "refuse" NaN and infinities (a refusal depends on the data), or "clip":
+            infinities are moved to the boundary of a box or ball, NaN to its center.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.
 

@@ -130,7 +130,7 @@ class CovarianceBound:
 class Step:
     """One step of :func:`coinpress_mean`, which releases a noisy mean of clipped records.
 
-    Its coordinates are those along the axes of the covariance bound, divided by ``scale``.
+    The step's coordinates are those along the axes of the covariance bound, divided by ``scale``.
 
     Attributes:
         scale: shape (d,).
@@ -264,16 +264,17 @@ def coinpress_mean(
 
     Every step clips records around the previous step's estimate and adds noise to their mean. The
     result is so accurate that the next step can use a smaller clipping radius. The last step uses
-    3/4 of ρ, the other steps share the rest. Only the last step's noise is in the estimate, so that
-    ``radius`` has almost no effect if n is large enough for two steps.
+    3/4 of ρ, and the other steps share the rest. The estimate contains the noise of the last step
+    alone. So ``radius`` has almost no effect if n is large enough for two steps.
 
     *Balls and ellipsoids.* Records are clipped to a ball, or to an ellipsoid ``{x : xᵀC⁻¹x <=
-    R²}``. For an ellipsoid, let C = AAᵀ: ``y = A⁻¹x`` is clipped to the ball of radius R, the noise
-    for that ball is added to the mean, and the result is mapped back by A. The noise then has the
-    covariance ``4R²C/(2ρn²)``. No unbiased Gaussian noise for the ellipsoid has a smaller trace: a
-    covariance M covers the ellipsoid iff ``M ⪰ R²C``. R² is about ``tr(C⁻¹Σ)``, and ``tr(C)
-    tr(C⁻¹Σ)`` is least at C ∝ Σ^½ (Cauchy–Schwarz), where it is ``(tr Σ^½)²``; for balls it is ``d
-    tr Σ``. While the radius is large, balls are better and are used.
+    R²}``. For an ellipsoid, let C = AAᵀ. The vector ``y = A⁻¹x`` is clipped to the ball of radius
+    R, the noise for that ball is added to the mean, and the result is mapped back by A. The noise
+    then has the covariance ``4R²C/(2ρn²)``. No unbiased Gaussian noise for the ellipsoid has a
+    smaller trace: a covariance M covers the ellipsoid iff ``M ⪰ R²C``. R² is about ``tr(C⁻¹Σ)``, so
+    the trace grows with ``tr(C) tr(C⁻¹Σ)``. This product is least at C ∝ Σ^½ (Cauchy–Schwarz),
+    where it is ``(tr Σ^½)²``. For balls it is ``d tr Σ``. While the radius is large, balls are
+    better and are used.
 
     *Radii.* All early steps together clip a record with probability at most beta/2. The last step's
     radius gives the shortest intervals from noise, sampling and the bound on the bias. Chernoff's
@@ -300,8 +301,8 @@ def coinpress_mean(
             the identity.
         beta: probability that an early step clips a record, or that its result is too far from the
             mean.
-        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
-            are moved to the boundary of the clipping set, NaN to its center.
+        on_nonfinite: "refuse" NaN and infinities (a refusal depends on the data), or "clip":
+            infinities are moved to the boundary of the clipping set, NaN to its center.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.
 

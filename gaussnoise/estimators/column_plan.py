@@ -68,7 +68,7 @@ class ColumnPlan:
     def quantile(self) -> float:
         """The standard normal quantile for two-sided intervals of noise and sampling.
 
-        Their probability of error is 1 − level minus :attr:`wrong`.
+        The intervals may fail with probability 1 − level − :attr:`wrong`.
         """
         return float(-scipy.special.ndtri((1 - self.level - self.wrong) / 2))
 
@@ -84,8 +84,9 @@ class ColumnPlan:
     def exact(self, table: object, column: str) -> Exact:
         """Return a function that counts a column's numbers beyond thresholds, without noise.
 
-        It reads the table as releases do. It counts one row of each person, drawn at random. So a
-        person's expected count is the share of the person's rows that are beyond the threshold.
+        The function reads the table as releases do. It counts one row of each person, drawn at
+        random. So a person's expected count is the share of the person's rows that are beyond the
+        threshold.
         """
         person = self.options["person"]
         limit = None if person is None else PersonLimit(person, 1)
@@ -120,7 +121,9 @@ class ColumnPlan:
     ) -> FoundRange:
         """Return the range to which a column is clipped, or the reason why no range was found.
 
-        ``ends`` are its public bounds; ``spread`` and ``order`` are as in :func:`column_means`.
+        ``ends`` are the column's public bounds. ``spread`` and ``order`` are as in
+        :func:`column_means`. ``unit`` is :meth:`deviation` for the least part of the budget that
+        remains after a search.
 
         ``unit`` is :meth:`deviation` for the least part of the budget that remains after a search.
         """
@@ -145,7 +148,7 @@ class ColumnPlan:
     def plan(self, ranges: Sequence[FoundRange], privacy: AbstractPrivacy) -> Plan:
         """Return the plan of counts, sums and sums of squares of the numbers in these ranges.
 
-        For weighted means, it has no sums of squares.
+        The plan of weighted means has no sums of squares.
         """
         other = _WITHOUT if self.on_outside == "drop" else None
         numbers = [

@@ -60,25 +60,25 @@ def column_means(
 ) -> ColumnMeans:
     r"""Return means of numeric columns with intervals, after a private search for their ranges.
 
-    For each column, noisy counts find numbers L and U such that less than a tenth of all numbers
-    are below L, and less than a tenth above U; a last noisy count checks this. Numbers are clipped
-    to a range ``c ± T`` around the middle c of L and U. The rest of the budget is for the release
-    of a plan (:func:`plan`) of the counts, sums and sums of squares of all columns. The release
-    answers more questions, and can be saved and reported.
+    For each column, noisy counts find numbers L and U: less than a tenth of all numbers are below
+    L, and less than a tenth are above U. A last noisy count checks this. Numbers are clipped to a
+    range ``c ± T`` around the middle c of L and U. The rest of the budget is for the release of a
+    plan (:func:`plan`) of the counts, sums and sums of squares of all columns. The release answers
+    more questions, and can be saved and reported.
 
     T balances noise against the bias of clipping, for distributions with ``(E|X − c|^k)^(1/k) <=
     spread · (U − L)``. With k = 2 the left side is about 0.39 (U − L) for a normal distribution,
     0.5 (U − L) for an exponential one, and 0.65 (U − L) for a lognormal one of parameter 1.
     ``bias`` is the bound on the bias under this assumption. The result states the assumption, with
-    its numbers, for each column. It should hold in each group; you must judge whether it does. A
-    larger k needs less noise. Without ``order``, k is 4, or 2 if a noisy count shows too many
-    numbers far from c. If L >= 0, and the noisy count of negative numbers may be noise alone, it is
-    also assumed that no number is negative.
+    its numbers, for each column. The assumption should hold in each group; you must judge whether
+    it does. A larger k needs less noise. Without ``order``, k is 4, or 2 if a noisy count shows too
+    many numbers far from c. The result may also assume that no number is negative. It does so if L
+    >= 0 and the noisy count of negative numbers may be noise alone.
 
     Public bounds, given as ``between``, need no search and no assumption.
 
-    The half width of an interval is a quantile of noise and sampling error together, plus the
-    bias. A twentieth of 1 − level covers the event that a check errs. Sampling has Wilson's
+    The half width of an interval is the bias plus a quantile of the sum of noise and sampling
+    error. A twentieth of 1 − level covers the event that a check errs. Sampling has Wilson's
     correction (1927) for small groups and rare large numbers, which shifts an interval towards the
     middle of the range.
 

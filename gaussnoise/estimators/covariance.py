@@ -58,18 +58,19 @@ class Whitening:
 class CovariancePlan:
     r"""The plan of the steps of :func:`coinpress_covariance`, computed only from public numbers.
 
-    A step's rows are w = T⁻¹x with covariance at most I, where T² is the known upper bound on Σ.
-    Let <= be the Loewner order for matrices, δ = 1 − kept, and z a normal quantile:
+    Let T² be the known upper bound on Σ. A step's rows are w = T⁻¹x, with covariance at most I.
+    They are clipped to a ball of squared radius q. Let <= be the Loewner order for matrices, δ = 1
+    − kept (see :class:`Whitening`), and z a normal quantile:
 
-    * ``(1 − δ) Cov(w) <= E[clipped w wᵀ] <= Cov(w)``: for w = Σ^½ g with a standard normal vector
-      g, clipping removes at most ``E[(v·w)² max(1 − q/‖g‖², 0)]`` along v, which by symmetry is
-      ``vᵀΣv · E max(‖g‖² − q, 0)/d``.
+    * ``(1 − δ) S <= E[clipped w wᵀ] <= S``, where S = Cov(w). Let w = S^½ g with a standard normal
+      vector g. Along v, clipping removes at most ``E[(v·w)² max(1 − q/‖g‖², 0)]``. By symmetry,
+      this is ``vᵀSv · E max(‖g‖² − q, 0)/d``.
     * The mean of n such matrices is at least ``(1 − √(d/n) − z/√(2n))²`` times its expectation, and
       at most ``(1 + √(d/n) + z/√(2n))²`` times.
     * The least eigenvalue of the noise is at least −(√(2d) + z − √2) standard deviations.
 
-    The last two bounds are expectations of extreme eigenvalues plus the fluctuation for d = 1; in
-    simulations, the fluctuation was smaller for all other d. Accuracy depends on these bounds,
+    The last two bounds are expectations of extreme eigenvalues plus the fluctuation for d = 1. In
+    simulations, the fluctuation was smaller for all other d. Accuracy depends on these bounds, but
     privacy does not.
 
     Attributes:
@@ -142,9 +143,10 @@ def coinpress_covariance(
 ) -> Estimate:
     r"""Return the covariance Σ of N(0, Σ), where smallest · I <= Σ <= largest · I.
 
-    Every step multiplies records by the inverse square root of the known upper bound on Σ, clips
-    the results x to a ball, and adds noise to the mean of x xᵀ. The noisy mean, slightly enlarged,
-    is the next upper bound. The last step uses 3/4 of ρ, the other steps share the rest.
+    Every step multiplies records by the inverse square root of the known upper bound on Σ. Then it
+    clips the results x to a ball, and adds noise to the mean of x xᵀ. The noisy mean, slightly
+    enlarged, is the next upper bound. The last step uses 3/4 of ρ, and the other steps share the
+    rest.
 
     The mean must be zero. For other data, use differences of disjoint pairs of records, divided by
     √2. There are half as many differences as records, each from two people.
@@ -168,8 +170,9 @@ def coinpress_covariance(
         steps: number of steps; by default the number that gives the shortest intervals in the worst
             case, from public numbers alone.
         beta: probability that an upper bound on Σ is wrong.
-        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
-            are moved to the boundary of the clipping set, records with NaN to its center.
+        on_nonfinite: "refuse" NaN and infinities (a refusal depends on the data), or "clip":
+            infinities are moved to the boundary of the clipping set, records with NaN to its
+            center.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.
 

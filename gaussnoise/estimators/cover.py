@@ -52,21 +52,22 @@ def pure_person_level_mean(
     r"""Return the mean of people's records, several for each person, under pure privacy.
 
     A quarter of ε finds every coordinate within ``6 moment/√samples``, as in
-    :func:`person_level_mean`. The rest chooses a candidate from a grid on that box. Let people's
-    averages be projected on a direction u, and clipped to an interval around the projection of a
-    candidate p. Then p *loses* in direction u if their mean is further than a threshold from the
-    projection of p. The score of p is the least number of people whose records must change for p to
-    lose in one of 3^d − 1 directions. The candidate with the highest score, up to noise, is chosen.
+    :func:`person_level_mean`. The rest chooses a candidate from a grid on that box. Let p be a
+    candidate. Project people's averages on a direction u, and clip them to an interval around the
+    projection of p. Then p *loses* in direction u if the mean of these clipped numbers is further
+    than a threshold from the projection of p. The score of p is the least number of people whose
+    records must change for p to lose in one of 3^d − 1 directions. The candidate with the highest
+    score, up to noise, is chosen.
 
     Formal guarantees:
         * The privacy guarantee, for *all records of one person* replaced by any others; the number
           of people is public.
-        * Scores are integers, and replacing one person changes each by at most one: a score is the
-          Hamming distance of the data from the data sets in which p loses, and neighbours have
-          distance one. Scores are computed exactly: each person has one integer per direction,
-          clipped independently of other people. To find the least number of people, the smallest
-          integers are changed first, each to the largest possible one, until the sum is above an
-          integer threshold.
+        * Scores are integers, and replacing one person changes each by at most one. The reason: a
+          score is the Hamming distance of the data from the data sets in which p loses, and
+          neighbours have distance one. Scores are computed exactly: each person has one integer per
+          direction, clipped independently of other people. To find the least number of people, the
+          smallest integers are changed first, each to the largest possible one, until the sum is
+          above an integer threshold.
         * The candidate is chosen by permute-and-flip, drawn by OpenDP, for scores that may rise or
           fall by one.
         * If the stated assumptions on the distribution hold, the error is at most ``bias_bound`` in
@@ -81,8 +82,8 @@ def pure_person_level_mean(
             each person.
         privacy: :class:`PureDP`.
         person: the person each row belongs to, shape (rows,), integers or text.
-        samples: lower bound on the number of records of every person, a public number on which
-            privacy does not depend.
+        samples: lower bound on the number of records of every person, a public number;
+            privacy does not depend on it.
         moment: upper bound on ``(E|⟨v, X − μ⟩|^k)^(1/k)`` for every unit vector v; in units of the
             records.
         order: k, the order of that moment, from 2 to 100.
@@ -90,7 +91,7 @@ def pure_person_level_mean(
         center: middle of that range, a number or shape (d,).
         accuracy: Euclidean error to reach; by default, the smallest error that can be proven.
         beta: probability of a larger error.
-        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them. A
+        on_nonfinite: "refuse" NaN and infinities (a refusal depends on the data), or "clip" them. A
             person with one NaN counts as the center.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.
@@ -159,8 +160,8 @@ class Cover:
         cells: number of cells of every coordinate; their middles are the candidates.
         radius: half the length of the interval, around the candidate, to which projections are
             clipped.
-        threshold: the largest distance of the mean of clipped projections at which a candidate does
-            not lose; below ``radius``.
+        threshold: a candidate loses if its projection is further than this from the mean of clipped
+            projections; below ``radius``.
         error: upper bound on the Euclidean distance of the chosen candidate from the mean.
     """
 
@@ -183,8 +184,8 @@ class Cover:
     def scores(self, rows: Array) -> Integers:
         """Return, for each candidate, the least number of rows that must change for it to lose.
 
-        A candidate loses if, in some direction, the mean of clipped projections is further from it
-        than ``threshold``. The result has shape (cells^dim,).
+        A candidate loses if, in some direction, the mean of the clipped projections is further than
+        ``threshold`` from the candidate's own projection. The result has shape (cells^dim,).
 
         Args:
             rows: averages of people, shape (n, dim); NaN and infinities are allowed.
@@ -215,8 +216,8 @@ def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) 
     """Return the least number of changed values for which ``Σ clip(value − point)`` > ``needed``.
 
     The result has one number per point. A changed value contributes at most ``reach`` instead of
-    its current term. This increase is largest for the smallest values, so it is best to change
-    these. The computation is in integers, by bisection on sums of sorted values.
+    its current term. The smallest values gain most, so it is best to change these. The number of
+    changes is found in integers, by bisection on sums of sorted values.
 
     Args:
         values: shape (n,), in ascending order.

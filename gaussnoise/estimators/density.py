@@ -46,7 +46,7 @@ def histogram_density(
             the nearest cells.
         privacy: :class:`PureDP`, or a guarantee that Gaussian noise satisfies.
         lipschitz: upper bound on the density's Lipschitz constant in the Euclidean norm.
-        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": NaN is
+        on_nonfinite: "refuse" NaN and infinities (a refusal depends on the data), or "clip": NaN is
             counted in the middle.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.

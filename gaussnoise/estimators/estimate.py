@@ -70,9 +70,10 @@ class Estimate(AbstractLoaded):
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
         """Return a confidence interval for each single coordinate of the population quantity.
 
-        Half the width is a quantile of noise plus sampling error, which is Gaussian by the central
-        limit theorem, plus the bound on the bias. The quantile is for the probability 1 − level
-        minus the probability that an earlier step fails.
+        Half the width of an interval is the bound on the bias plus a quantile of the sum of noise
+        and sampling error. The sampling error is Gaussian by the central limit theorem. The
+        quantile is exceeded with probability 1 − level, minus the probability that an earlier step
+        fails.
 
         Args:
             level: confidence level, in (0, 1 − beta).

@@ -54,7 +54,7 @@ def gaussian_mean(
         radius: half the range of possible means; it may be omitted only under :class:`ApproxDP`.
         center: middle of that range.
         beta: probability of failure, half of it for a wrong location, half for a clipped record.
-        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them.
+        on_nonfinite: "refuse" NaN and infinities (a refusal depends on the data), or "clip" them.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.
 

@@ -120,7 +120,7 @@ class Search:
     def error(self) -> float:
         """An upper bound on the error of every coordinate, without rounding.
 
-        It holds for all coordinates together, except with probability ``beta``.
+        The bound holds for all coordinates together, except with probability ``beta``.
         """
         return _SHAPES[self.shape][1] * (self.deviation + self._blur)
 
@@ -138,10 +138,9 @@ class Search:
     def rounding(self, place: Array) -> float:
         """Return an upper bound on the effect of rounding on ``place``, a result of :meth:`find`.
 
-        It is infinite if the result has a NaN.
-
-        It includes the rounding of the records, relative to their distance from the center or from
-        the end of a range, and of the sums and products that give the middle of a bin.
+        The bound is infinite if ``place`` has a NaN. Otherwise, it includes the rounding of the
+        records, and of the sums and products that give the middle of a bin. A record's rounding is
+        relative to its distance from the center, or from the end of a range.
         """
         if np.isnan(place).any():
             return math.inf
@@ -291,9 +290,9 @@ def coarse_location(
 ) -> Estimate:
     r"""Return the mean of every coordinate, with an error of at most six standard deviations.
 
-    It is the middle of the fullest bin of a noisy histogram with bins of width ``6 sigma``. By
-    Chebyshev's inequality, at least 8/9 of the distribution is within three standard deviations of
-    the mean. So a bin near the mean is expected to have more records than each distant bin, by a
+    The result is the middle of the fullest bin of a noisy histogram with bins of width ``6 sigma``.
+    By Chebyshev's inequality, at least 8/9 of the distribution is within three standard deviations
+    of the mean. So a bin near the mean is expected to have more records than each distant bin, by a
     third of all records.
 
     Formal guarantees:
@@ -315,8 +314,8 @@ def coarse_location(
             Ranges of more than 4096 bins are searched by histograms with finer and finer bins.
         center: middle of that range, shape () or (d,).
         beta: probability of a wrong answer.
-        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
-            are counted in the last bins, NaN in the middle.
+        on_nonfinite: "refuse" NaN and infinities (a refusal depends on the data), or "clip":
+            infinities are counted in the last bins, NaN in the middle.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.
 

@@ -23,8 +23,8 @@ _ROUNDING = 2.0**-44  # approximate rounding of a mean in the unit ball of a few
 def tail_bias(t: float, k: float, size: float) -> float:
     r"""Return a bound on the bias of clipping at t: the largest ``E max(‖X‖ − t, 0)``.
 
-    It is the largest of all X with ``E ‖X‖^k <= size^k``. For all x >= 0, ``max(x − t, 0) <= c
-    x^k`` with ``c = (k−1)^(k−1) / (k^k t^(k−1))``: the curve touches the line at x = tk/(k−1). A
+    The largest is over all X with ``E ‖X‖^k <= size^k``. Let ``c = (k−1)^(k−1) / (k^k t^(k−1))``.
+    For all x >= 0, ``max(x − t, 0) <= c x^k``: the curve touches the line at x = tk/(k−1). A
     distribution on 0 and this x attains the bound. At k = 2, the bound is a quarter of ``1/((k−1)
     t^(k−1))``, Lemma 3 of Barber & Duchi (2014). If k = ∞, clipping at t >= size changes nothing.
     The bias never exceeds E ‖X‖ <= size.
@@ -63,9 +63,9 @@ def heavy_tailed_mean(
     r"""Return the mean μ of numbers X with ``E|X − μ|^k <= moment^k``.
 
     A quarter of the budget finds μ with an error of at most 6 ``moment``. The rest releases the
-    mean of records clipped to ± (6 ``moment`` + τ) around that location. Here τ balances the worst
-    bias ``moment^k (k−1)^(k−1) / (k^k τ^(k−1))`` against the noise, of order τ/(nε). The error is
-    ``O(1/√n + (1/(nε))^((k−1)/k))`` in units of ``moment``; no private estimator has a better
+    mean of records clipped to ± (6 ``moment`` + τ) around that location. The number τ balances
+    noise of order τ/(nε) against the worst bias ``moment^k (k−1)^(k−1) / (k^k τ^(k−1))``. The error
+    is ``O(1/√n + (1/(nε))^((k−1)/k))`` in units of ``moment``; no private estimator has a better
     order.
 
     Formal guarantees:
@@ -85,7 +85,7 @@ def heavy_tailed_mean(
         radius: half the range of possible means; it may be omitted only under :class:`ApproxDP`.
         center: middle of that range.
         beta: probability that the location is wrong.
-        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them.
+        on_nonfinite: "refuse" NaN and infinities (a refusal depends on the data), or "clip" them.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.
 
@@ -152,9 +152,9 @@ def truncated_mean(
 ) -> Estimate:
     r"""Return the mean of records X with ``E‖X‖₂^k <= moment^k``, clipped to a ball around 0.
 
-    The radius T minimises ``bias² + E‖noise‖²``: ``T = moment ((k−1)/B²)^(1/2k) a^(1/k)``, where,
-    at T = 1, a is the bias and B is the root of E‖noise‖². T grows like ``(n²ρ/d)^(1/2k)``, or like
-    ``(nε/d)^(1/k)`` under pure privacy.
+    Let a be the bias at T = 1, and B the root of E‖noise‖² at T = 1. The radius T minimises ``bias²
+    + E‖noise‖²``: ``T = moment ((k−1)/B²)^(1/2k) a^(1/k)``. It grows like ``(n²ρ/d)^(1/2k)``, or
+    like ``(nε/d)^(1/k)`` under pure privacy.
 
     Formal guarantees:
         * The privacy guarantee, for one record replaced by any other; the number of records is
@@ -172,7 +172,7 @@ def truncated_mean(
             mean.
         order: k, the order of the moment, from 2 to 100; infinity for records in the ball of radius
             ``moment``.
-        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them.
+        on_nonfinite: "refuse" NaN and infinities (a refusal depends on the data), or "clip" them.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.
 
@@ -216,8 +216,8 @@ def truncated_mean(
 def noise_of_ball(d: int, amount: float, n: int, *, pure: bool) -> float:
     """Return the root of the noise's total variance for the mean of n records in the unit ball.
 
-    If the noise is less than the rounding of floats, the bound on the rounding is returned, which
-    also grows with the radius of the ball.
+    If the noise is less than the rounding of floats, the result is instead the bound on the
+    rounding. This bound grows with the radius of the ball, as the noise does.
     """
     if pure:
         return math.sqrt(d) * laplace_deviation(math.sqrt(d), amount, n)

@@ -79,7 +79,7 @@ def person_level_mean(
             :class:`ApproxDP`.
         center: middle of that range, a number or shape (d,).
         beta: probability that an earlier step fails.
-        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them. A
+        on_nonfinite: "refuse" NaN and infinities (a refusal depends on the data), or "clip" them. A
             person with one NaN counts as the center.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: the name of this estimate in the ledger.

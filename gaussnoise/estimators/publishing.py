@@ -126,8 +126,8 @@ class Sample:
     ) -> Estimate:
         """Return the estimate that ``find`` draws.
 
-        With a ledger, the budget is charged first, and the estimate is drawn once and stored; a
-        repeated call reads the stored one.
+        With a ledger, the budget is charged first. Then the estimate is drawn once and stored, and
+        a repeated call reads the stored estimate.
 
         Before anything is drawn, numbers that are not finite are refused, unless they are to be
         clipped.

@@ -186,7 +186,7 @@ def find_range(
 ) -> Range:
     """Return the range to which numbers are clipped.
 
-    Its width makes the largest possible bias of clipping about as large as the noise.
+    The width of the range makes the largest possible bias of clipping about as large as the noise.
 
     Args:
         counts: the numbers, with the budget for all questions.

@@ -156,12 +156,12 @@ def _clipped(rows: Array, center: Array, radius: float) -> Array:
 def clipping_error(center: Array, radius: float) -> float:
     """Return an upper bound on the rounding error of a coordinate of :func:`clipped`.
 
-    It is relative to the radius. Every coordinate is multiplied by 1 plus a few roundings of
+    The bound is relative to the radius. Every coordinate is multiplied by 1 plus a few roundings of
     relative size EPS/2: one for the difference, two for quotients, one for the product, and d/2 + 2
-    for the length. The rounding of the difference is scaled down with the row; all other roundings
-    are relative to a result of at most one. Before, numbers of other types were converted to
-    floats, and a person's records to their mean, with relative errors up to EPS: at most 2 EPS
-    (radius + ‖center‖) after clipping.
+    for the length. The rounding of the difference is scaled down with the row. All other roundings
+    are relative to a result of at most one. Before clipping, numbers of other types were converted
+    to floats, and a person's records to their mean. These two steps have relative errors up to EPS:
+    at most 2 EPS (radius + ‖center‖) after clipping.
     """
     d = len(center)
     return EPS * (d + 18 + 2 * float(np.linalg.norm(center)) / radius)

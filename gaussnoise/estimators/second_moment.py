@@ -49,10 +49,11 @@ class MomentLattice:
 
         ‖z zᵀ − w wᵀ‖²_F = ‖z‖⁴ + ‖w‖⁴ − 2 (z·w)² <= 2 longest²,
 
-    with equality for orthogonal z and w (in one dimension ``(z² − w²)² <= longest²``). One discrete
-    Gaussian is added to each of ``29 M_ii`` and ``41 M_ij``, i < j; these change together by at
-    most 29 times the change of M in Frobenius norm. Entries off the diagonal get half the variance
-    that they would have with equal noise on all entries of the upper triangle.
+    with equality for orthogonal z and w. (In one dimension, ``(z² − w²)² <= longest²``.) One
+    discrete Gaussian is added to each of ``29 M_ii`` and ``41 M_ij``, i < j. If M changes by a
+    length of x in Frobenius norm, these numbers together change by at most 29 x. Entries off the
+    diagonal get half the variance that they would have with equal noise on all entries of the upper
+    triangle.
 
     Attributes:
         dim: d.

@@ -109,8 +109,8 @@ def _ball_noise(d: int) -> OptimalNoise:
 def laplace_mean(rows: Array, length: float, epsilon: float) -> NoisyMean:
     """Return the mean of rows whose ℓ1 norm is at most ``length``, with Laplace noise of cost ε.
 
-    Each row is rounded to integers, independently of other rows. A row that is longer, because of
-    rounding, is counted as zero.
+    Each row is rounded to integers, independently of other rows. If rounding makes a row longer
+    than the limit, the row is counted as zero.
     """
     n, d = rows.shape
     query, longest, bits = _laplace_query(d, length, epsilon, n)
@@ -192,8 +192,9 @@ def count_deviation(amount: float, *, pure: bool) -> float:
 def lattice_query(squared: int, rho: float, grid: int = 0) -> tuple[IntegerQuery, int]:
     """Return a query that adds noise of cost ρ, and its lattice's number of binary digits.
 
-    Numbers are multiplied by 2^digits. Before, their squared change between neighbours is at most
-    ``squared``. There are at least ``grid`` digits, and as many as privacy guarantees need.
+    Numbers are multiplied by 2^digits. ``squared`` bounds their squared change between neighbours
+    before this multiplication. There are at least ``grid`` digits, and as many as privacy
+    guarantees need.
 
     Raises:
         ParameterError: there is no such noise.

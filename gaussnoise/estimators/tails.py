@@ -18,8 +18,8 @@ _ODDS = np.geomspace(1e-12, 1e6, 600)  # s/(s_max − s) for exponents s below t
 class SquaredLength:
     r"""Bounds on the squared length Q of Z + v, for Z normal with mean 0 and independent of v.
 
-    Let λ be the variances. Then ``E e^{sQ} <= Π (1 − 2sλ_i)^{−1/2} · exp(s shift²/(1 − 2s max λ))``
-    for 0 <= s < 1/(2 max λ). Every s gives a valid bound, so a finite grid of s only costs
+    Let λ be the ``variances``. For 0 <= s < 1/(2 max λ), ``E e^{sQ} <= Π (1 − 2sλ_i)^{−1/2} · exp(s
+    shift²/(1 − 2s max λ))``. Every s gives a valid bound, so a finite grid of s only costs
     accuracy. (Laurent & Massart 2000, Lemma 1, is the bound for one choice of s and v = 0.)
 
     Attributes:
@@ -49,7 +49,7 @@ class SquaredLength:
     def excess(self, q: float) -> float:
         """Return an upper bound on ``E max(Q − q, 0)``, for the squared length Q.
 
-        It follows from ``max(x, 0) <= e^{sx − 1}/s`` for every s > 0.
+        The bound follows from ``max(x, 0) <= e^{sx − 1}/s`` for every s > 0.
         """
         with np.errstate(over="ignore"):
             return float(
@@ -60,6 +60,6 @@ class SquaredLength:
     def excess_length(self, q: float) -> float:
         """Return an upper bound on ``E max(√Q − √q, 0)``, for the squared length Q.
 
-        It uses the tangent of the square root, which is concave, at q.
+        The square root is concave, so it lies below its tangent at q.
         """
         return self.excess(q) / (2 * math.sqrt(q))

@@ -16,11 +16,11 @@ from .disk import file_digest, remove, sync
 class Commits:
     """A folder of files that are complete when they get their names, and never change.
 
-    A process writes a file under another name, and syncs it to disk, before a hard link gives the
-    file its name. If several processes write the same file, the first one gives it its name; the
-    others discard their files and use the named one. The file system must show all processes the
-    same files, and must make hard links in one step that fails if the name is taken. Local disks
-    do, and shared ones like NFS; object stores do not.
+    A process writes a file under another name, and syncs it to disk. Then a hard link gives the
+    file its name. If several processes write the same file, the first one gives the file its name;
+    the others discard their files and use the named one. The file system must show all processes
+    the same files. It must also make a hard link in one step, which fails if the name is taken.
+    Local disks and shared disks like NFS do both; object stores do not.
 
     Attributes:
         folder: the folder of the files.

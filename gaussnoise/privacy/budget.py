@@ -15,11 +15,11 @@ from .lattice_bound import MIN_STEPS
 class Budget:
     """A privacy guarantee, and the shares of its budget that the steps of an estimator use.
 
-    Under pure privacy, the ε of all steps add up. Otherwise every step adds discrete Gaussian noise
-    and may depend on earlier results, and the ρ of all steps add up. Under zCDP, this is its
-    composition theorem. Under the other guarantees, the outputs of all steps on two neighbours are
-    no easier to distinguish than the outputs of one Gaussian with the whole ρ (Dong, Roth & Su
-    2022, Corollary 3.3).
+    Under pure privacy, the ε of all steps add up. Otherwise, every step adds discrete Gaussian
+    noise and may depend on earlier results, and the ρ of all steps add up. Under zCDP, this is its
+    composition theorem. Under the other guarantees, compare the outputs of all steps on two
+    neighbours with the outputs of one Gaussian with the whole ρ: they are no easier to distinguish
+    (Dong, Roth & Su 2022, Corollary 3.3).
 
     Attributes:
         privacy: the privacy guarantee.
@@ -106,7 +106,7 @@ class Budget:
     def rho(self) -> float:
         """The ρ that a ledger charges for all steps.
 
-        It is ε²/2 for pure privacy (Bun & Steinke 2016, Proposition 1.4).
+        This ρ is ε²/2 for pure privacy (Bun & Steinke 2016, Proposition 1.4).
         """
         return rounded_up(Fraction(self.whole) ** 2 / 2) if self.pure else self.whole
 

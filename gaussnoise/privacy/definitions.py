@@ -122,9 +122,9 @@ class ApproxDP(AbstractPrivacy):
     """(ε, δ)-differential privacy, calibrated exactly (Balle & Wang 2018, Theorem 8).
 
     The drawn noise is within a total variation distance η of the rounded Gaussian. So if continuous
-    noise is ``(ε, δ − (1 + e^ε) η)``-private, the drawn noise is (ε, δ)-private. If this correction
-    takes most of δ, as for (ε, δ) = (1, 1e-18) or (20, 1e-9), ρ is instead the largest for which
-    ρ-zCDP implies (ε, δ) by OpenDP's conversion, which is valid for the drawn noise.
+    noise is ``(ε, δ − (1 + e^ε) η)``-private, the drawn noise is (ε, δ)-private. This correction
+    may take most of δ, as for (ε, δ) = (1, 1e-18) or (20, 1e-9). Then ρ is instead the largest for
+    which ρ-zCDP implies (ε, δ) by OpenDP's conversion, which is valid for the drawn noise.
 
     Args:
         epsilon: finite, positive.
@@ -244,9 +244,9 @@ class GDP(AbstractPrivacy):
     N(μ, 1).
 
     A continuous Gaussian is μ-GDP iff ``ρ <= μ²/2``. No noise on a lattice satisfies μ-GDP exactly.
-    The drawn noise is within total variation distance η of a μ-GDP mechanism: a test between
-    neighbours with false positive rate α has a false negative rate of at least ``G_μ(α + η) − η``,
-    with ``G_μ(α) = Φ(Φ⁻¹(1 − α) − μ)``. The drawn noise is exactly μ²/2-zCDP.
+    The drawn noise is within total variation distance η of a μ-GDP mechanism. Let ``G_μ(α) =
+    Φ(Φ⁻¹(1 − α) − μ)``. A test between neighbours with false positive rate α has a false negative
+    rate of at least ``G_μ(α + η) − η``. The drawn noise is exactly μ²/2-zCDP.
 
     Args:
         mu: in [1e-150, 1e150].
@@ -312,10 +312,10 @@ class GDP(AbstractPrivacy):
 class KL(AbstractPrivacy):
     """Kullback–Leibler privacy: divergences between outputs on neighbours are at most α.
 
-    The calibration is ρ = α, for a continuous Gaussian and for the drawn noise of scale s. Let P be
-    the distribution of a discrete Gaussian k around 0, and P' that around an integer Δ. Then ``KL(P
-    ‖ P') = E_P[(k − Δ)² − k²]/2s² = Δ²/2s²``, since E_P k = 0. The sum over coordinates is half the
-    squared distance in standard deviations.
+    The calibration is ρ = α, for a continuous Gaussian and for the drawn noise of scale s. Let k be
+    a discrete Gaussian, P its distribution around 0, and P' its distribution around an integer Δ.
+    Then ``KL(P ‖ P') = E_P[(k − Δ)² − k²]/2s² = Δ²/2s²``, since E_P k = 0. The sum over coordinates
+    is half the squared distance in standard deviations.
 
     Args:
         alpha: in nats; finite, positive.
@@ -363,8 +363,9 @@ class TV(AbstractPrivacy):
 
     Two Gaussians at a distance of Δ = √(2ρ) standard deviations have total variation distance
     2Φ(Δ/2) − 1. With the drawn noise, each distribution is within a distance η of its Gaussian, so
-    ρ is computed for α − 2η. If this is not positive, or ρ is less than 2α², then ρ is 2α², by
-    Pinsker's inequality and the calibration of :class:`KL`, which holds for the drawn noise itself.
+    ρ is computed for α − 2η. If α − 2η is not positive, or this ρ is less than 2α², then ρ = 2α² is
+    used. That value is valid by Pinsker's inequality and the calibration of :class:`KL`, which
+    holds for the drawn noise itself.
 
     Args:
         alpha: in (0, 1).
@@ -435,8 +436,8 @@ class TV(AbstractPrivacy):
 class PureDP(AbstractPrivacy):
     """ε-differential privacy (Dwork et al. 2006).
 
-    No Gaussian noise satisfies it. :func:`~gaussnoise.lower_bound` and estimators with Laplace
-    noise take it.
+    No Gaussian noise satisfies this guarantee. :func:`~gaussnoise.lower_bound` and estimators with
+    Laplace noise take it as an argument.
 
     Args:
         epsilon: in (0, 700]; between neighbours, the probability of an event changes by at most a

@@ -29,7 +29,7 @@ def power_of_rho(rho: float, level: float) -> float:
 def chi_squared_of_epsilon(epsilon: float) -> float:
     """Return the largest χ² divergence between the outputs on neighbours under pure ε-privacy.
 
-    It is ``4 sinh²(ε/2)``.
+    This divergence is ``4 sinh²(ε/2)``.
     """
     return 4 * math.sinh(epsilon / 2) ** 2 if epsilon < 700 else math.inf
 
@@ -38,9 +38,9 @@ def growth_of_power(power: Callable[[float], float], chance: float) -> float:
     """Return a bound on how much an event can raise the log odds that a record is in the data.
 
     ``chance`` is the probability of the event with the record. ``power`` gives the largest power of
-    a test at a level. A test that rejects if the event occurs has power ``chance``. If the largest
-    power at some level is below ``chance``, the probability of the event without the record is
-    above this level.
+    a test at a level. A test that rejects if the event occurs has power ``chance``, and its level
+    is the probability of the event without the record. So this probability is above every level at
+    which the largest power is below ``chance``.
     """
     if power(_LEAST) >= chance:
         return math.inf
@@ -56,8 +56,8 @@ def growth_of_power(power: Callable[[float], float], chance: float) -> float:
 def variation_of_power(power: Callable[[float], float]) -> float:
     """Return an upper bound on the largest ``power(level) − level``, for a concave power.
 
-    The search stops at three equidistant levels, of which the middle one has the largest
-    difference. On each side of the middle, a concave function is below the line through the middle
+    The search stops at three equidistant levels, where the middle one has the largest difference.
+    On each side of the middle, a concave function is below a straight line: that through the middle
     level and the level on the other side.
     """
     low, high = 0.0, 1.0
@@ -82,8 +82,8 @@ def power_of_approx(epsilon: float, delta: float, level: float) -> float:
 def growth_of_approx(epsilon: float, delta: float, chance: float) -> float:
     """Return a bound on how much an event can raise log odds, under (ε, δ)-privacy.
 
-    ``chance`` is the probability of the event with the record. The odds are those that the record
-    is in the data.
+    The log odds are those that the record is in the data. ``chance`` is the probability of the
+    event with the record.
     """
     # bounds on the neighbour's probability, from the event and from its complement
     without = max(
@@ -103,8 +103,8 @@ def variation_of_kl(divergence: float) -> float:
 def power_of_kl(divergence: float, level: float) -> float:
     """Return the largest power of a test, under a bound on Kullback–Leibler divergences.
 
-    It is the largest q with kl(q ‖ level) and kl(level ‖ q) at most ``divergence``, for Bernoulli
-    variables.
+    The power is the largest q for which kl(q ‖ level) and kl(level ‖ q) are at most ``divergence``.
+    Here kl is the Kullback–Leibler divergence of Bernoulli variables.
     """
     return min(
         _largest(lambda q: _kl(q, level), divergence, level),

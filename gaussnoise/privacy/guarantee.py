@@ -31,9 +31,9 @@ class AbstractPrivacy:
 
     Everything that depends on the kind of guarantee is in its class. A guarantee of your own is a
     frozen dataclass whose fields JSON can hold. It overrides :meth:`to_zcdp`, which returns the ρ
-    of Gaussian noise that satisfies it. It may override other methods, if their results are known;
-    by default, they return that nothing is known, such as None. Tests and lower bounds use the
-    guarantees that :meth:`implies` returns, or :meth:`power`.
+    of Gaussian noise that satisfies the guarantee. It may override other methods, if their results
+    are known. By default, these return that nothing is known, for example by None. Tests and lower
+    bounds use the guarantees that :meth:`implies` returns, or :meth:`power`.
 
     Results must be valid for every mechanism with the guarantee. A guarantee may only depend on how
     easily a test distinguishes the outputs on two neighbours, so that everything computed from an
@@ -105,8 +105,9 @@ class AbstractPrivacy:
     def failing(self, share: float) -> "tuple[AbstractPrivacy, float] | None":
         """Return the guarantee without a share of its δ, and the removed part of δ.
 
-        If a mechanism has the returned guarantee, except on an event whose probability is at most
-        the removed part of δ, it has the whole guarantee. Return None if the guarantee has no δ.
+        Suppose that a mechanism has the returned guarantee, except on an event whose probability is
+        at most the removed part of δ. Then the mechanism has the whole guarantee. Return None if
+        the guarantee has no δ.
         """
         return None
 
@@ -131,7 +132,8 @@ class AbstractPrivacy:
     def scales(self) -> Mapping[str, float]:
         """{name: scale T} for the numbers that raise the budget of their record.
 
-        It is empty for guarantees other than :class:`PerRecord`, where all records have one budget.
+        The mapping is empty for guarantees other than :class:`PerRecord`, where all records have
+        one budget.
         """
         return {}
 
@@ -140,9 +142,9 @@ class AbstractPrivacy:
         return ()
 
     def factor_over(self, scales: Mapping[str, float]) -> float | None:
-        """Return the least factor on ρ so that a budget growing by ``scales`` covers all records.
+        """Return the least c such that the budget c ρ, growing by ``scales``, covers all records.
 
-        Return None if no factor is enough.
+        Return None if no c is enough.
         """
         return None if self.scales else 1.0
 
@@ -232,8 +234,8 @@ class AbstractPrivacy:
     def power(self, level: float) -> float | None:
         """Return the largest power of a test of this level between neighbours; None if unknown.
 
-        This is the trade-off function of the guarantee. It is in [level, 1], concave and not
-        decreasing in the level.
+        As a function of the level, the power is the trade-off function of the guarantee. It is in
+        [level, 1], concave and not decreasing.
         """
         return None
 

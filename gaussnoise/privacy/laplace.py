@@ -87,9 +87,9 @@ class NoisyMaximum(PickledByArguments):
     def shortfall(self, count: int, beta: float) -> float:
         """Return a bound on (largest score − chosen score), which fails with probability ``beta``.
 
-        It is ``scale · log(count / beta)`` for ``count`` scores. This is a bound if exponential
-        noise is added to scores, and permute-and-flip has a stochastically smaller or equal
-        difference.
+        The bound is ``scale · log(count / beta)`` for ``count`` scores. It holds if exponential
+        noise is added to the scores. The difference of permute-and-flip is stochastically at most
+        as large.
         """
         return self.scale * math.log(max(count, 2) / beta)
 

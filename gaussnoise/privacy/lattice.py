@@ -11,7 +11,8 @@ from .sampler import IntegerQuery
 class AbstractLattice:
     """Noisy integer answers of ``rank`` coordinates, in steps of a fine lattice.
 
-    The strategy is the query that is answered with noise; one unit of it is 2^bits lattice steps.
+    The strategy is the query that is answered with noise. One unit of its answers is 2^bits lattice
+    steps.
     """
 
     bits: int

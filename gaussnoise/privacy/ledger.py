@@ -49,7 +49,7 @@ _LONGEST_LINE = 500  # characters of a line in a note
 class Ledger:
     """A file that keeps all releases from one data set within one budget of ρ-zCDP.
 
-    It may also allow a δ, for steps that show frequent keys, like
+    The ledger may also allow a δ, for steps that show frequent keys, like
     :func:`~gaussnoise.discover_categories`. All releases together are then δ-approximate ρ-zCDP.
 
     Formal guarantees:

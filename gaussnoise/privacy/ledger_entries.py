@@ -167,7 +167,7 @@ def numbers_in(database: sqlite3.Connection) -> tuple[int, int]:
 def draws_in(database: sqlite3.Connection) -> int | None:
     """Return the number of discrete Gaussian draws in all charges.
 
-    None if some charges do not record the number, as they may have other noise.
+    Return None if some charges do not record the number, as they may have other noise.
     """
     if not knows_draws(database):
         return None if numbers_in(database)[0] else 0
@@ -180,7 +180,7 @@ def draws_in(database: sqlite3.Connection) -> int | None:
 def unfinished_in(database: sqlite3.Connection) -> list[LedgerEntry]:
     """Return the charges that have no complete result.
 
-    Their results are still being drawn, or their programs died.
+    The results of these charges are still being drawn, or their programs died.
     """
     return list(entries_in(database, "state IN ('reserved', 'lost')"))
 
@@ -266,7 +266,7 @@ def spent_delta(database: sqlite3.Connection) -> float:
 def delta_of(database: sqlite3.Connection) -> float:
     """Return the budget for δ: the most that thresholds on counts may cost together.
 
-    It is fixed when the ledger is created, and 0 if thresholds are not allowed.
+    This budget is fixed when the ledger is created, and is 0 if thresholds are not allowed.
     """
     if not knows_delta(database):
         return 0.0

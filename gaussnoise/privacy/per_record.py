@@ -24,11 +24,8 @@ class PerRecord(AbstractPrivacy):
     """A budget ``P(r) = ρ (1 + Σ_j (v_j / T_j)²)`` for each record r, a public function of r.
 
     Here v_j are numbers of the record, and T_j their scales. Adding or removing a record r is
-    P(r)-zCDP. So sums of numbers like the payroll of firms need no clipping: a firm of any size is
-    counted with its full number, and a small firm has the budget ρ, independent of large firms.
-    This is a public decision about people: **large records are protected less**. At ``v = T`` the
-    budget is 2ρ, at 10 T it is 101 ρ, which is hardly any protection. T should be above the numbers
-    of all records that need protection.
+    P(r)-zCDP. So sums of numbers like the payroll of firms need no clipping. A firm of any size is
+    counted with its full number. A small firm has the budget ρ, independent of large firms.
 
     Formal guarantees:
         * For two tables that differ by one record r, the Rényi divergence of order α between the
@@ -157,7 +154,7 @@ class PerRecord(AbstractPrivacy):
         """Return the least c with ``P(r) <= c ρ (1 + Σ_j (v_j/T'_j)²)`` for all records r.
 
         P(r) is the budget of record r with the numbers v_j, and T' is ``scales``. Both sides are
-        sums of squares v_j², whose coefficients are compared. None if no c is enough.
+        sums of squares v_j², so their coefficients are compared. Return None if no c is enough.
         """
         if not set(self.scales) <= set(scales):
             return None
@@ -181,7 +178,7 @@ class PerRecord(AbstractPrivacy):
 def holds(scales: Mapping[str, float]) -> dict[str, str]:
     """Return a JSON field on the records for which a stated ε holds.
 
-    It is {} if the ε holds for all records.
+    The field is {} if the ε holds for all records.
     """
     return {"holds": _AT_ZERO} if scales else {}
 

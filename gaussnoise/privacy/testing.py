@@ -16,8 +16,8 @@ def most_power(privacy: AbstractPrivacy, level: float) -> float:
 
     The tester sees the output and knows all other records. If the test rejects wrongly with
     probability ``level``, it rejects rightly with at most this power. For ``PureDP``, ``ApproxDP``,
-    ``TV`` and ``GDP`` this is the definition itself, and some mechanism attains it; for ``KL`` and
-    ``zCDP`` it follows from bounds on the divergences of the test's outcome.
+    ``TV`` and ``GDP``, the returned power is the definition itself, and some mechanism attains it.
+    For ``KL`` and ``zCDP``, it follows from bounds on the divergences of the test's outcome.
 
     Args:
         privacy: any privacy guarantee about neighbouring data sets.
@@ -52,13 +52,13 @@ def most_posterior(privacy: AbstractPrivacy, chance: float, *, prior: float = 0.
 
     Suppose that a person knows all other records, believes with probability ``prior`` that the
     record is in the data, and sees the output or any part of it. If the record is in the data, the
-    posterior probability exceeds the returned bound with probability at most ``chance``; if it is
-    not, with a smaller probability.
+    posterior probability exceeds the returned bound with probability at most ``chance``. If the
+    record is not in the data, this happens with a smaller probability.
 
     Let an event have probability ``chance`` with the record, and q without it. :func:`most_power`
     gives a lower bound on q, so the odds grow by a factor of at most ``chance / q``. More probable
     events raise the odds less, since power is concave. For ``PureDP``, ``ApproxDP``, ``TV`` and
-    ``GDP`` some output attains the bound, with ``q = Φ(Φ⁻¹(chance) − μ)`` for ``GDP``; for ``zCDP``
+    ``GDP``, some output attains the bound; for ``GDP``, ``q = Φ(Φ⁻¹(chance) − μ)``. For ``zCDP``,
     the odds grow by a factor of at most ``exp(ρ + 2 √(ρ log(1/chance)))``.
 
     Args:
@@ -93,10 +93,10 @@ def most_posterior(privacy: AbstractPrivacy, chance: float, *, prior: float = 0.
 def total_variation(privacy: AbstractPrivacy) -> float:
     """Return the largest difference between an event's probabilities on two neighbouring data sets.
 
-    This is one minus the least sum of the two error rates of a test. The result is exact for
-    ``PureDP`` (tanh(ε/2)), ``ApproxDP`` ((e^ε − 1 + 2δ)/(e^ε + 1)), ``TV`` and ``GDP`` (2Φ(μ/2) −
-    1). For ``KL`` and ``zCDP`` it is the smaller of Pinsker's √(α/2) and Bretagnolle & Huber's
-    √(1 − e^−α).
+    The largest difference is one minus the least sum of the two error rates of a test. The result
+    is exact for ``PureDP`` (tanh(ε/2)), ``ApproxDP`` ((e^ε − 1 + 2δ)/(e^ε + 1)), ``TV`` and ``GDP``
+    (2Φ(μ/2) − 1). For ``KL`` and ``zCDP`` it is the smaller of Pinsker's √(α/2) and Bretagnolle &
+    Huber's √(1 − e^−α).
 
     Raises:
         ParameterError: not a privacy guarantee.
@@ -116,7 +116,7 @@ def total_variation(privacy: AbstractPrivacy) -> float:
 def implied(privacy: AbstractPrivacy, delta: float = 1e-6) -> list[AbstractPrivacy]:
     """Return the guarantees of other kinds that every mechanism with this guarantee also has.
 
-    They are the strongest ones known.
+    The returned guarantees are the strongest ones known.
 
     ``PureDP(ε)`` implies zCDP(ε²/2), KL(ε tanh(ε/2)), TV(tanh(ε/2)) and (ε, δ) for every δ. zCDP(ρ)
     implies KL(ρ), (ε(δ), δ) and total variation privacy. GDP(μ) implies zCDP(μ²/2), (ε, δ) and

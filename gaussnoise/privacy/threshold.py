@@ -46,8 +46,8 @@ class Change:
     def replaced(cls, rows: int) -> "Change":
         """Return the change if one person replaces another, each with at most k = ``rows`` rows.
 
-        For a key that both have, the changes cancel. If they share no key, their squared lengths,
-        of at most k² each, add up.
+        For a key that both persons have, the changes cancel. If they share no key, their squared
+        lengths, of at most k² each, add up.
         """
         return cls(2 * rows, 2 * rows**2, rows)
 

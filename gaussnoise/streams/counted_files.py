@@ -1,8 +1,8 @@
 """The list of the files that ticks have counted, so that no file is counted twice by mistake.
 
-A file is recognised by its path or its inode number, together with its size and time of change,
-never by its content. The list is a file that only the owner can read; no published number depends
-on it.
+A file is recognised by its path or its inode number, together with its size and time of change. Its
+content is never used. The list itself is a file that only the owner can read; no published number
+depends on it.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 """The public JSON records and texts that describe a stream and its ticks.
 
-They depend on the data only through the noisy measurements.
+Records and texts depend on the data only through the noisy measurements.
 """
 
 import json
@@ -92,8 +92,8 @@ def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside
 def strategy_in(record: Mapping[str, Any], over: Ticks, p: float) -> TimeStrategy:
     """Return the time strategy that ``stream.json`` states.
 
-    It is the matrix of the weights of ticks in measurements. ``record`` is the content of the file;
-    ``over`` are the ticks of the stream, and p is the error norm.
+    A time strategy is the matrix of the weights of ticks in measurements. ``record`` is the content
+    of the file; ``over`` are the ticks of the stream, and p is the error norm.
     """
     matrix = np.zeros((over.n, over.n), dtype=np.int64)
     for t, row in enumerate(record["time_matrix"]):

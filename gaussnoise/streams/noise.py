@@ -37,9 +37,9 @@ def noise(
 ) -> NoiseGenerator:
     """Return a generator of correlated noise that keeps few arrays, called states, between ticks.
 
-    Its ``factor`` is a proven upper bound on its error divided by that of the best possible noise.
-    If people may take part more than once, coefficients are chosen for their participation, and the
-    sensitivity is computed as in :func:`certify`.
+    The generator's ``factor`` is a proven upper bound on its error divided by that of the best
+    possible noise. If people may take part more than once, coefficients are chosen for their
+    participation, and the sensitivity is computed as in :func:`certify`.
 
     Args:
         workload: a workload over time with a banded inverse, such as :func:`prefix_sums` or

@@ -97,7 +97,7 @@ class OneMachine(AbstractMaker[Commit]):
     def drawn(self, tick: int, commits: list[Commit]) -> Commit:
         """Count the rows of a tick, draw noise, and return counts and measurements.
 
-        They are on disk before this method returns. ``commits`` are those of all earlier ticks.
+        Both are on disk before this method returns. ``commits`` are those of all earlier ticks.
         """
         plan, private = self.plan, self.state.private
         turn = turn_of(private, plan.over, [commit.registry for commit in commits])

@@ -55,11 +55,12 @@ _MOST_SCALE_BITS = 53
 class StreamPlan(AbstractPlan):
     """A plan of tables that are released tick by tick: a public document, computed without data.
 
-    Let q_1, …, q_t be the integers that a release of tables measures, for the rows of each tick so
-    far. At tick t, ``Σ_{i<=t} C_ti q_i`` is measured with fresh discrete Gaussian noise, where C is
-    the ``strategy``. The squared change of all measurements by one person's reports is at most ``Δ²
-    max_π Σ_{i,j∈π} |(CᵀC)_ij|``: π is a set of ticks in which one person may report, and Δ² bounds
-    the squared change of q_i by one person's rows in one tick. See :func:`.reports.largest_change`.
+    Let q_i be the integers that a release of tables measures, for the rows of tick i, and C the
+    ``strategy``. At tick t, ``Σ_{i<=t} C_ti q_i`` is measured with fresh discrete Gaussian noise.
+    Let π be a set of ticks in which one person may report, and let Δ² bound the squared change of
+    q_i by one person's rows in one tick. Then the squared change of all measurements by one
+    person's reports is at most ``Δ² max_π Σ_{i,j∈π} |(CᵀC)_ij|``. See
+    :func:`.reports.largest_change`.
 
     Formal guarantees:
         * All ticks together are ρ-zCDP, even if the rows of a tick, and who reports in it, depend
@@ -188,8 +189,9 @@ class StreamPlan(AbstractPlan):
         """Return the ρ that one person's rows cost in any ``ticks`` successive ticks.
 
         For example, 12 monthly, 52 weekly or 365 daily ticks give the cost of a person's rows of
-        one year. If participation is enforced, the result is the ρ of all rows of a person: without
-        the rows of that year, the registry might admit later rows that are now left out.
+        one year. If participation is enforced, the result is the ρ of all rows of a person. The
+        reason: without the rows of that year, the registry might admit later rows of the person
+        that are now left out.
 
         Args:
             ticks: the number of ticks, at least 1; more than n mean all of them.
@@ -248,8 +250,8 @@ class StreamPlan(AbstractPlan):
     def time_covariance(self) -> Array:
         """The covariance of one cell's estimates between all pairs of ticks, shape (n, n).
 
-        It is in units of the cell's variance at tick 1. The covariance of any two cells at two
-        ticks s and t is their covariance at tick 1 times entry (s, t).
+        The unit is the cell's variance at tick 1. For two cells and two ticks s and t, the
+        covariance of the cells' estimates is their covariance at tick 1 times entry (s, t).
         """
         inverse = self.strategy.inverse
         return (inverse @ inverse.T) / float(np.square(inverse[0]).sum())
@@ -316,10 +318,10 @@ class StreamPlan(AbstractPlan):
     def gap(self) -> float:
         """The relative gap: an upper bound on ``error / least possible error − 1``.
 
-        It combines the gaps of the tables and of the time strategy. In every p-norm, the least
-        error for a Kronecker product of workloads is the product of their least errors: the product
-        of two covariances covers the products of their points, and the product of two dual measures
-        proves the product of the lower bounds.
+        The result combines the gaps of the tables and of the time strategy. In every p-norm, the
+        least error for a Kronecker product of workloads is the product of their least errors. Two
+        facts prove this: the product of two covariances covers the products of their points, and
+        the product of two dual measures proves the product of the lower bounds.
         """
         return (1 + self.one_tick.noise.gap) * (1 + self.strategy.gap) - 1
 
@@ -345,8 +347,8 @@ class StreamPlan(AbstractPlan):
             path: a new directory. With ledger and id, a repeated call returns the stream that was
                 started there.
             ledger: a :class:`Ledger` or its path.
-            id: the name of this stream in the ledger; each tick becomes a further entry there, at
-                no cost. This name is in ``stream.json``, which is public.
+            id: the name of this stream in the ledger. Each tick becomes a further entry there, at
+                no cost. The name is in ``stream.json``, which is public.
             format: the format of table files, as for :meth:`Plan.release`.
             on_outside: as for :meth:`Plan.release`, at every tick.
             executors: whether Spark's executors count, draw, decode and write the ticks.

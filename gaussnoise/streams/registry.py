@@ -1,7 +1,7 @@
 """The registry of a stream: for each person, how many ticks counted rows, and the last of them.
 
-It is PRIVATE, as confidential as the rows, although it holds keyed hashes instead of names: the key
-is in the same file, so a reader of the file can find a person.
+The registry is PRIVATE, as confidential as the rows. It holds keyed hashes instead of names, but
+the key is in the same file, so a reader of the file can find a person.
 
 Formal guarantees:
     * A person's rows of a tick are counted only if earlier rows were counted in fewer than
@@ -147,7 +147,7 @@ class Turn(AbstractAdmission):
     def blocks(self) -> Iterator[Records]:
         """Yield the records of the registry of persons after this tick, in blocks.
 
-        They are in the order of their hashes.
+        The records are in the order of their hashes.
         """
         for block, digests in self.registry.beside(self.counted):
             known, places = _places(block, digests)
@@ -197,7 +197,7 @@ def begun(private: Path) -> None:
 def turn_of(private: Path, over: Ticks, before: Sequence[str | None]) -> Turn | None:
     """Return the rule that decides which persons the next tick counts.
 
-    None if the stream does not enforce limits on participation.
+    Return None if the stream does not enforce limits on participation.
 
     Args:
         private: the private folder of the stream.

@@ -22,9 +22,9 @@ _MOST_PAIRS = 2**22  # most pairs of ticks in all sets that are enumerated
 def largest_change(gram: Integers, reports: int, apart: int) -> int:
     """Return an upper bound on ``Σ_{i,j∈π} |X_ij|`` for any set π of ticks of one person.
 
-    X is ``gram``. A set has at most ``reports`` ticks, any two of them at least ``apart`` apart. If
-    X = CᵀC for the time strategy C, the squared change of all measurements by one person is at most
-    this sum times Δ², where Δ bounds the change of one tick's answers.
+    Let X be ``gram``. A set has at most ``reports`` ticks, any two of them at least ``apart``
+    apart. Suppose that X = CᵀC for the time strategy C, and let Δ bound the change of one tick's
+    answers. Then the squared change of all measurements by one person is at most Δ² times this sum.
 
     The result is the exact maximum of the sum if X_ij = 0 for different ticks of one person, if a
     person has at most two ticks, or if there are few sets.

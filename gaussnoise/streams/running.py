@@ -75,9 +75,9 @@ _LEDGER = "ledger.json"  # a file of the private folder that holds the ledger's 
 class Stream:
     """A stream in a folder. At every tick, it counts new rows and publishes tables.
 
-    ``path/stream.json`` and ``path/ticks`` are public. ``path/private`` is NOT: it holds the exact
-    counts of every tick, which later ticks need; only its owner may read it. Keep it as
-    confidential as the rows, and never continue two copies of a stream: a tick that is drawn twice,
+    ``path/stream.json`` and ``path/ticks`` are public. ``path/private`` is NOT public: it holds the
+    exact counts of every tick, which later ticks need, and only its owner may read it. Keep it as
+    confidential as the rows. Never continue two copies of a stream: a tick that is drawn twice,
     with different noise, costs its budget twice.
 
     Formal guarantees:
@@ -132,7 +132,7 @@ class Stream:
     ) -> "Stream":
         """Return the stream in a folder, to continue or to read it.
 
-        Without its private folder it can only be read.
+        A stream without its private folder can only be read.
 
         Args:
             path: the stream's folder.

@@ -157,9 +157,9 @@ class SeriesTable(AbstractEstimates):
     ) -> ConfidenceInterval:
         """Return a confidence interval for every number of the series.
 
-        Each holds at this level alone, or all ticks and cells together if ``simultaneous`` (Šidák).
-        Intervals of shares and means are cut to the possible values. Each contains the possible
-        value that is nearest to the estimate.
+        Each interval holds at this level alone; if ``simultaneous``, all intervals together, for
+        all ticks and cells, hold at this level (Šidák). Intervals of shares and means are cut to
+        the possible values. Each contains the possible value that is nearest to the estimate.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.

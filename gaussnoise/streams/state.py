@@ -2,18 +2,18 @@
 
 Its exact counts are PRIVATE, as confidential as the rows themselves.
 
-Later ticks measure weighted sums over the rows of earlier ticks. So the earlier counts must be
-kept, or the earlier noise, since the publication minus the noise gives the counts. Only counts are
-kept. If an older copy of the folder is put back, a tick is drawn twice, which costs at most twice
-its budget. If noise were kept, it would be used again for other rows, and reveal the difference of
-the rows exactly.
+Later ticks measure weighted sums over the rows of earlier ticks. So a stream must keep the earlier
+counts or the earlier noise: each follows from the other, since the publication minus the noise
+gives the counts. This stream keeps the counts alone. If an older copy of the folder is put back, a
+tick is drawn twice, which costs at most twice its budget. If noise were kept instead, the same
+noise would be used again for other rows, and reveal the difference of the rows exactly.
 
-A tick is committed by one file, such as ``private/exact-counts-0003.json``. It holds the counts and
-measurements, or the sha256 of the files in which executors keep them. It is on disk before any part
-of the tick is published, and is never written again. The publication is computed from committed
-measurements alone, so a repeated publication is the same. Noise that was drawn but not committed
-was only in the memory of a program that ended, or in a folder that only the owner can read: no
-other person has seen it.
+A tick is committed by one file, such as ``private/exact-counts-0003.json``. The file holds the
+counts and measurements, or the sha256 of the files in which executors keep them. It is on disk
+before any part of the tick is published, and is never written again. The publication is computed
+from committed measurements alone, so a repeated publication is the same. Noise may be drawn but not
+committed. Such noise was only in the memory of a program that ended, or in a folder that only the
+owner can read: no other person has seen it.
 """
 
 import abc
@@ -87,7 +87,7 @@ class AbstractMaker(abc.ABC, Generic[C]):
     def drawn(self, tick: int, commits: list[C]) -> C:
         """Count the rows of a tick, draw noise, and return counts and measurements.
 
-        They are on disk before this method returns, and nothing is published before. ``commits``
+        Both are on disk before this method returns, and nothing is published before. ``commits``
         are those of all earlier ticks.
         """
 

@@ -1,6 +1,6 @@
 """Tables of single ticks, of all ticks so far, and of any linear combination of ticks.
 
-Their covariances between ticks are exact.
+The covariances of these tables between ticks are exact.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

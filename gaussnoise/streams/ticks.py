@@ -170,7 +170,7 @@ class Ticks(PickledByArguments):
     def most_reports(self) -> int:
         """The largest number of the n ticks in which one person can have rows.
 
-        It follows from the limits ``reports`` and ``apart``.
+        This number follows from the limits ``reports`` and ``apart``.
         """
         return min(self.reports or 1, (self.n - 1) // self.apart + 1)
 

@@ -127,11 +127,11 @@ class TimeStrategy(PickledByArguments):
         return float(np.square(weights @ self.inverse[: len(weights), : len(weights)]).sum())
 
     def row_of_inverse(self, t: int) -> tuple[list[int], int]:
-        """Return row t (from 0) of C⁻¹ as integers r_i and a power of two: the row is r_i / power.
+        """Return row t (from 0) of C⁻¹ as integers r_i and a power of two, P: the row is r_i / P.
 
-        ``Σ_i r_i C_ij`` is that power for j = t, and differs from 0 by less than C_jj for j < t.
-        The row is found by back substitution in Python integers. If counts are below 2⁶⁰, rounding
-        changes a count by less than 2⁻¹⁶⁰.
+        ``Σ_i r_i C_ij`` is P for j = t, and differs from 0 by less than C_jj for j < t. The row is
+        found by back substitution in Python integers. If counts are below 2⁶⁰, rounding changes a
+        count by less than 2⁻¹⁶⁰.
         """
         C: list[list[int]] = self.matrix[: t + 1, : t + 1].tolist()
         unit = 1 << _FRACTION
@@ -155,10 +155,9 @@ def gram(matrix: NDArray[np.int64]) -> NDArray[Any]:
 def chosen(ticks: Ticks, p: float, bits: int = BITS) -> TimeStrategy:
     """Return the time strategy with the least error of those that are tried.
 
-    It has the weights of all ticks so far in each measurement.
-
-    For one report per person it is the certified optimum. For more reports it is the best of
-    several candidates, and a lower bound is proven.
+    A time strategy has, for each measurement, the weights of all ticks so far. For one report per
+    person, the result is the certified optimum. For more reports, it is the best of several
+    candidates, and a lower bound is proven.
 
     Args:
         ticks: workload and reports.

@@ -28,12 +28,12 @@ _CERTAIN = 1e-9  # relative change below which numbers without noise count as eq
 class TrendTable(AbstractEstimates):
     """The slope per tick of every cell, and a test of the hypothesis that the cell is constant.
 
-    The line is fitted by generalised least squares: with K the covariance of the noise between
-    ticks, its coefficients are ``(XᵀK⁻¹X)⁻¹XᵀK⁻¹y``, where y are the estimates and the rows of X
-    are ``(1, tick)``. The slope is an unbiased estimate of the slope of the same fit to the true
+    Let K be the covariance of the noise between ticks, and y the estimates. The rows of X are ``(1,
+    tick)``. The line is fitted by generalised least squares: its coefficients are
+    ``(XᵀK⁻¹X)⁻¹XᵀK⁻¹y``. The slope is an unbiased estimate of the slope of the same fit to the true
     numbers, even if these are not on a line. The statistic is the least ``(y − m)ᵀK⁻¹(y − m)`` over
-    all constants m. If the true number is the same in all n ticks, it is χ² distributed with n − 1
-    degrees of freedom; otherwise it tends to be larger.
+    all constants m. If the true number is the same in all n ticks, the statistic is χ² distributed
+    with n − 1 degrees of freedom. Otherwise, it tends to be larger.
 
     Slopes and tests are about the rows that were counted, not about a population. They are exact
     for counts, sums and answers, up to the fine lattice of the Gaussian noise, and first-order

@@ -25,8 +25,8 @@ _PER_DOUBLING = 2  # lengths per doubling for which the optimum is computed
 class UnknownLength:
     """Noise for the running totals of a stream that may end at any tick up to a largest length.
 
-    The standard deviation at each tick t is compared with that of the best noise for a stream of
-    known length t: the largest ratio of the two, over all t, is as small as possible.
+    At each tick t, the standard deviation is divided by that of the best noise for a stream of
+    known length t. The largest of these ratios, over all t, is as small as possible.
 
     Attributes:
         lengths: the lengths at which the best noise of known length was computed, shape (m,),
@@ -59,7 +59,7 @@ class UnknownLength:
     def price(self) -> float:
         """The largest value of ``standard_deviation / known`` over the lengths in ``lengths``.
 
-        It is an upper bound, at these lengths, on the cost of an unknown length.
+        This ratio is an upper bound, at these lengths, on the cost of an unknown length.
         """
         return float((self.standard_deviation[self.lengths - 1] / self.known).max())
 
@@ -86,9 +86,10 @@ def unknown_length(ticks: int) -> UnknownLength:
     """Return the best noise for running totals of a stream that may end at any tick.
 
     Let γ(t) be the largest standard deviation of a total under the best noise for known length t.
-    The standard deviation of the returned noise is about the same multiple of γ(t) at all t. It is
-    a certified optimum, since the totals divided by γ(t) are a workload over time. For 1024 ticks
-    the multiple is 1.25; starting new noise at ticks 1, 2, 4, … would have a multiple of 2.05.
+    The standard deviation of the returned noise is about the same multiple of γ(t) at all t. This
+    noise is a certified optimum, since the totals divided by γ(t) are a workload over time. For
+    1024 ticks the multiple is 1.25; starting new noise at ticks 1, 2, 4, … would have a multiple of
+    2.05.
 
     Args:
         ticks: the largest length, at least 2. If it is ten times larger, errors increase little.

@@ -27,7 +27,7 @@ class UnlimitedTotals:
     Its variance at tick t is of order ``log(t)^(2 + 2 exponent)``.
 
     The strategy is the lower-triangular Toeplitz matrix of ``(1 − z)^-1/2 (log(1/(1 − z))/z)^-(1/2
-    + exponent)``: the squares of its coefficients have a finite sum, so no column, of any length,
+    + exponent)``. The squares of its coefficients have a finite sum, so no column, of any length,
     has a norm above ``sensitivity``. All past noise must be kept in memory. If the largest length
     is known, the noise of :func:`unknown_length` is far better.
 
@@ -55,8 +55,8 @@ class UnlimitedTotals:
         """The norm of a column of the infinite strategy, rounded up.
 
         Let f(z) be the power series whose coefficients are a column of the strategy. By Parseval's
-        identity, the squared norm is ``∫ |f(e^iθ)|² dθ/2π``. The variable of integration is u,
-        where θ = π e^-u, and for large u it is log u.
+        identity, the squared norm is ``∫ |f(e^iθ)|² dθ/2π``. The integral is computed over u with θ
+        = π e^-u; for large u, over log u.
         """
         from scipy.integrate import quad  # imported here, since it takes a tenth of a second
 

@@ -68,12 +68,12 @@ def count_marginals(
     If a number is clipped, or rows have weights, all counts are in units of ``1/unit`` of a record,
     or of the largest weight. They are still exact integers.
 
-    Tables over unions of subsets are counted, as many as fit into one pass over the records, and
-    then summed to the tables of the subsets. Records in this process (pandas, polars, pyarrow) are
-    coded once. Files are read once per pass; Spark and dask keep the coded records themselves. For
-    files and lazy engines, memory holds the counts of one pass only, for any number of rows. With
-    persons, files, duckdb and polars also need memory for the coded records and their persons, some
-    20 bytes a row.
+    Tables over unions of subsets are counted, as many as fit into one pass over the records. They
+    are then summed to the tables of the subsets. Records in this process (pandas, polars, pyarrow)
+    are coded once. Files are read once per pass; Spark and dask keep the coded records themselves.
+    For files and lazy engines, memory holds the counts of one pass only, for any number of rows.
+    With persons, files, duckdb and polars also need memory for the coded records and their persons,
+    some 20 bytes a row.
 
     Args:
         table: a dataframe that narwhals knows (eager or lazy), or the path of a CSV, TSV or Parquet
@@ -220,7 +220,7 @@ class Placing:
     def sums_of(self, S: Subset) -> list[str]:
         """Return the names of the columns of amounts (numbers, weights) for one table.
 
-        They are summed over records. S has the attributes of the table.
+        The amounts are summed over records. S has the attributes of the table.
         """
         own = sum_names(self.attributes, self.weight)
         return [*own, *self.joint.names([i for i in S if i in self.joint.sizes])]
@@ -251,8 +251,8 @@ class Placing:
         """Yield pairs (indices in the flat table of the attributes S, amounts to add there).
 
         ``codes`` has one array for each attribute of S, and ``counts`` says how many records have
-        these codes. A cell may occur several times. Code 0 means the cell of the catch-all category
-        (for all other values), which is the last. For a clipped number, the code says whether there
+        these codes. A cell may occur several times. Code 0 means the last cell: that of the
+        catch-all category (for all other values). For a clipped number, the code says whether there
         is a number, and ``sums`` has the amounts that records add to its cells.
         """
         cell, steps, numbers = self._located(S, codes, sums)

@@ -19,8 +19,8 @@ def group_subsets(
 
     A union has at most ``most_cells`` cells, or is equal to one of the subsets.
 
-    The choice is greedy: each union starts from the largest subset left. Then attributes of few
-    categories are added, if each completes many subsets.
+    The choice is greedy: each union starts from the largest subset that is in no union yet. Then
+    attributes of few categories are added, if each of them completes many subsets.
     """
     logs = [math.log(size) for size in sizes]
     alike = [  # the logarithm of each size, and the attributes of this size

@@ -35,7 +35,7 @@ class Excluded:
 def excluded(schema: Schema, used: Sequence[int]) -> tuple[Excluded, ...]:
     """Return the rules on impossible combinations that concern only the attributes ``used``.
 
-    Their codes refer to positions in ``used``.
+    The codes in the rules refer to positions in ``used``.
     """
     columns = {schema.attributes[i].name: k for k, i in enumerate(used)}
     return tuple(

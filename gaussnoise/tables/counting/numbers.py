@@ -1,23 +1,25 @@
 """Sums of clipped numbers, of their products and of weights, in exact integers.
 
-A record adds m integer units in all to each table. A clipped number is stored as ``a`` of m steps
-above its lower bound (:mod:`gaussnoise.tables.reading.steps`). A record adds ``m − a`` to the first
-virtual cell and ``a`` to the last. With squares, it adds ``m − 2a + q``, ``2(a − q)`` and ``q`` to
-the three virtual cells, where q = ⌊a²/m⌋. None of these is negative: q <= a, and q >= 2a − m, which
-is an integer and at most a²/m. With a weight of ``w <= m`` units, it adds ``w − ⌊(w a)/m + ½⌋`` and
-``⌊(w a)/m + ½⌋``.
+A record adds m integer units in all to each table. The interval of a clipped number has m steps,
+and the number is stored as ``a``, the steps above its lower bound
+(:mod:`gaussnoise.tables.reading.steps`). A record adds ``m − a`` to the first virtual cell and
+``a`` to the last. With squares, let q = ⌊a²/m⌋: a record adds ``m − 2a + q``, ``2(a − q)`` and
+``q`` to the three virtual cells. None of these is negative: q is at most a, and q is at least 2a −
+m, which is an integer and at most a²/m. With a weight of ``w <= m`` units, a record adds ``w − ⌊(w
+a)/m + ½⌋`` and ``⌊(w a)/m + ½⌋``.
 
-If tables have several numbers, the M units of a record (m, or its weight) are put in a row, sorted
-by their cells of the earlier numbers. If W of all M units belong in the last cell of the next
-number, then ⌊C W/M + ½⌋ of the first C units get that cell. So every unit is in one cell of each
-number: a record adds a convex combination of products of virtual cells, the same in all tables, and
-its amounts for one number alone are unchanged. The error in the product of two numbers is half a
-unit if one of them is the first. Otherwise it is as many units as there are products of cells of
-the numbers before both; with squares, up to twice as many. No integer is larger than m².
+If tables have several numbers, let M be the units of a record: m, or its weight. The units are put
+in a row, sorted by their cells of the earlier numbers. If W of all M units belong in the last cell
+of the next number, then ⌊C W/M + ½⌋ of the first C units get that cell. So every unit is in one
+cell of each number. A record adds a convex combination of products of virtual cells, the same in
+all tables, and its amounts for one number alone are unchanged. The product of two numbers has an
+error of half a unit if one of them is the first number. Otherwise, the error is one unit for each
+product of cells of the numbers before both; with squares, up to two units. No integer is larger
+than m².
 
 A number with a unit is an integer v >= 0 of any size below 2⁵². A record adds ``m − v`` to the
-first virtual cell and v to the last, so that the first may be negative. Low and high binary digits
-of v are summed separately: no sum exceeds 64 bits below 2³⁶ rows.
+first virtual cell and v to the last; the first amount may be negative. Low and high binary digits
+of v are summed separately, so that no sum exceeds 64 bits below 2³⁶ rows.
 """
 
 import itertools
@@ -152,7 +154,8 @@ def with_sums(
 class Joint:
     """The sets of clipped numbers that occur together in a table.
 
-    It divides the units that a record adds among the products of the numbers' virtual cells.
+    This class divides the units that a record adds among the products of the numbers' virtual
+    cells.
 
     Attributes:
         sizes: {index of a summed number: its number of virtual cells}.
@@ -224,7 +227,7 @@ class Joint:
     def spread(
         self, numbers: Subset, mass: Integers, sums: Mapping[str, Integers]
     ) -> Iterator[tuple[tuple[int, ...], Integers]]:
-        """Yield (a virtual cell of each number, units that records add), for all such combinations.
+        """Yield pairs (a virtual cell of each number, units to add there), for all combinations.
 
         ``numbers``: the numbers of a table. ``mass``: the units of each record or group of records.
         ``sums``: the columns of :func:`sum_names` and :meth:`names`.
@@ -275,7 +278,7 @@ def _in_cells(ends: Sequence[Any], cells: NDArray[np.intp]) -> Any:
 def joined(low: Integers, high: Integers) -> NDArray[Any]:
     """Return ``low + LOW · high``, the integers with these low and high binary digits.
 
-    They are Python's integers unless 64 bits hold the sum of all.
+    The result has Python's integers unless 64 bits hold the sum of all.
     """
     if not high.any():
         return low

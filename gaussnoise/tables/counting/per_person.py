@@ -2,9 +2,9 @@
 
 A group is a combination of values of all attributes that are not clipped numbers. The clipped
 number of a record is computed from the person's rows in the group, in exact integers. It is the
-rounded mean of their steps (:mod:`gaussnoise.tables.reading.steps`), the largest, their sum up to
-the upper bound, or the number of rows. So a record depends on the rows of its person alone, and
-neither on their order nor on the engine.
+rounded mean of their steps (:mod:`gaussnoise.tables.reading.steps`), the largest of them, their sum
+up to the upper bound, or the number of rows. So a record depends on the rows of its person alone.
+It depends neither on their order nor on the engine.
 """
 
 from collections.abc import Mapping, Sequence

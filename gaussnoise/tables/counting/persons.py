@@ -1,8 +1,8 @@
 """Random choice of at most k rows of each person, which does not depend on other persons' rows.
 
-Rows are put in a random order, by a keyed hash of the person, the cells, and a running number among
-the rows of the person with the same cells, which are indistinguishable. The first k rows of each
-person are counted. The key is new for every release.
+Rows are put in a random order, by a keyed hash of the person, the cells and a running number. The
+number distinguishes the rows of the person with the same cells. The first k rows of each person are
+counted. The key is new for every release.
 
 Formal guarantees:
     * For every key, known or not, the counted rows of a person are a function of the person's own
@@ -53,8 +53,8 @@ class PersonLimit:
     """A limit on the counted rows of each person: ``rows`` of them, chosen at random.
 
     Every instance has its own key from the operating system. One instance serves all passes of one
-    release. With ``reduced``, records of :mod:`gaussnoise.tables.counting.per_person` replace rows.
-    With ``admission``, rows of persons that it does not admit are left out first.
+    release. With ``reduced``, the records of :mod:`gaussnoise.tables.counting.per_person` replace
+    rows. With ``admission``, the rows of persons whom it does not admit are left out first.
     """
 
     column: str

@@ -1,8 +1,9 @@
 """A second count of a table in plain Python, one record at a time, to check a release.
 
-CSV files are parsed by Python's own module, and not by the engine that releases use; from other
-tables, the values are taken. Every value is read by the functions that define values
-(:mod:`gaussnoise.tables.reading.values`), every record is added to its cells in plain Python.
+CSV files are parsed by Python's own module, and not by the engine that releases use. For other
+tables, the values are taken from the engine. Every value is read by the functions that define
+values (:mod:`gaussnoise.tables.reading.values`). Every record is added to its cells in plain
+Python.
 """
 
 import csv

@@ -19,7 +19,7 @@ _CALENDAR = {1: "months", 3: "quarters", 12: "years"} | {
 def log_edges(low: float, high: float) -> list[float]:
     """Return edges from ``low`` to ``high`` at growing steps: 1, 2 and 5 times powers of ten.
 
-    For a long range, they are powers of ten alone. They depend on the orders of magnitude of
+    For a long range, the edges are powers of ten alone. They depend on the orders of magnitude of
     ``low`` and ``high`` only.
     """
     last = math.floor(math.log10(high))

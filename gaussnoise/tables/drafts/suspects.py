@@ -25,8 +25,9 @@ _FAR = 2.0  # a code is at least this many times the largest other number
 def suspects(codes: Iterable[float], low: float, high: float) -> list[int]:
     """Return the numbers of a column that may be codes for "no answer", in increasing order.
 
-    A negative code is returned if no other number is negative. A positive code is returned if it is
-    at least twice every other number, or is the largest number and has three nines or more.
+    A negative code is returned if no other number is negative. A positive code is returned in two
+    cases: it is at least twice every other number, or it is the largest number and has three nines
+    or more.
 
     Args:
         codes: the values of :data:`CODES` that a column holds.

@@ -117,8 +117,8 @@ class Budgets:
 
         The test has a false positive rate of 5 %.
 
-        The value holds for the drawn noise: the total variation distance between this noise and the
-        rounded Gaussian is added.
+        The value holds for the drawn noise, since the total variation distance between this noise
+        and the rounded Gaussian is added.
         """
         far = self._distance
         gaussian = float(most_power(zCDP(rho), FALSE_ALARMS))
@@ -129,7 +129,7 @@ class Budgets:
     def posterior(self, rho: float) -> float:
         """Return the largest posterior belief that one row (or person) was there; prior 50 %.
 
-        It is exceeded with probability at most :attr:`delta`; see
+        The belief exceeds this bound with probability at most :attr:`delta`; see
         :func:`gaussnoise.privacy.most_posterior`.
         """
         return surest(rho, self.delta, self.plan.integers, TABLE_STEPS)
@@ -325,9 +325,9 @@ def budgets(
 ) -> Budgets:
     """Return the errors and risks of several budgets for a workload, without any data.
 
-    For every ρ, the result has the error of the tables, the ε that ρ implies, an attacker's largest
-    belief that one row (or person) was in the data, and the power of the best test of this. For
-    some errors, it has the ρ that they cost.
+    For every ρ, the result has the error of the tables, the ε that ρ implies, and two risks. One
+    risk is an attacker's largest belief that one row (or person) was in the data; the other is the
+    power of the best test of this. For some errors, the result also has the ρ that they cost.
 
     Args:
         schema: the public attributes.

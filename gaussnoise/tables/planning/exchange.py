@@ -37,13 +37,13 @@ _ENDS_APART = 1e-4  # widest gap of the optimum for added or removed rows, unles
 
 
 def with_number(covariance: TableCovariance) -> TableCovariance:
-    """Return noise at unit sensitivity under replacement of persons of at most one row.
+    """Return noise at unit sensitivity under replacement of persons, who have at most one row.
 
-    It is made from the optimal noise under replacement of rows. Adding or removing a person changes
-    the residuals by a squared length s, and the number of rows by one. Noise of variance ``1/(1 −
-    s)`` on the number of rows makes the squared sensitivity one. If s is above one half, the noise
-    on the residuals is first increased until s is one half: two rows whose residuals are orthogonal
-    then have squared distance one.
+    The noise is made from the optimal noise under replacement of rows. Adding or removing a person
+    changes the residuals by a squared length s, and the number of rows by one. Noise of variance
+    ``1/(1 − s)`` on the number of rows makes the squared sensitivity one. If s is above one half,
+    the noise on the residuals is first increased until s is one half. Then two rows whose residuals
+    are orthogonal have squared distance one.
     """
     known = by_type_of(covariance.strategies, covariance.variances)
     of_class = [covariance.strategies[members[0]] for members in known.orbits.classes]

@@ -56,8 +56,8 @@ class ExpectedCells:
 def expected_cells(plan: "Plan", rows: float) -> list[ExpectedCells]:
     """Return the cells of each requested table, if about ``rows`` rows are counted.
 
-    A table that asks for more than counts is left out if it has more than 10⁵ cells, if an
-    attribute has more than 1000 categories, or if the answers do not determine the counts of its
+    A table that asks for more than counts is left out in three cases: it has more than 10⁵ cells,
+    an attribute has more than 1000 categories, or the answers do not determine the counts of its
     cells.
 
     Raises:

@@ -65,18 +65,18 @@ class Facts:
     def surest(self, rho: float) -> float:
         """Return how sure a reader can become that one row (or person) is in the data.
 
-        The prior probability is 50 %, and the release has the budget ρ. The bound fails with a
-        probability of at most :data:`SHOWN_DELTA`.
+        The prior probability is 50 %, and the release has the budget ρ. The result is a bound,
+        which fails with a probability of at most :data:`SHOWN_DELTA`.
         """
         return surest(rho, SHOWN_DELTA, self.integers, self.steps)
 
     def guessed(self, rho: float) -> float:
         """Return an upper bound on the probability that a reader's guess is right.
 
-        The guess is whether one row (or person) is in the data; before the release, yes and no are
+        The guess is whether one row (or person) is in the data. Before the release, yes and no are
         equally likely. A test between two Gaussians √(2ρ) apart is right with probability at most
-        Φ(√(ρ/2)). For each of the two, half the distance of the drawn noise from a Gaussian is
-        added.
+        Φ(√(ρ/2)). The drawn noise is not exactly Gaussian, so half of its distance from a Gaussian
+        is added for each of the two.
         """
         far = lattice_distance(int(self.integers), self.steps)
         right = float(scipy.special.ndtr(math.sqrt(rho / 2))) * SAFE_SIDE + far
@@ -134,9 +134,9 @@ def facts_of(plan: "Plan") -> Facts:
 def surest(rho: float, delta: float, integers: int, steps: float) -> float:
     """Return the largest posterior belief that one row (or person) is in the data; prior 50 %.
 
-    The bound holds for the noise that is drawn for ρ: this number of integers, with a scale of at
-    least ``steps`` lattice steps. It is exceeded with probability at most ``delta``; see
-    :func:`gaussnoise.privacy.most_posterior`.
+    The noise drawn for ρ has this number of ``integers``, each with a scale of at least ``steps``
+    lattice steps. The bound holds for this noise, and is exceeded with probability at most
+    ``delta``; see :func:`gaussnoise.privacy.most_posterior`.
     """
     if not rho > 0:
         return 0.5
@@ -288,7 +288,7 @@ def counted_text(plan: "Plan") -> str:
 def persons_text(plan: "Plan", name: str) -> str:
     """Return words to follow the name of a sum or mean, like " over persons, each with …".
 
-    Return "" for a number that is not first made into one number for each person.
+    Return "" unless the plan first computes one number for each person.
     """
     return f" over {mean_of(plan, name)}" if name in plan.per_person else ""
 
@@ -296,8 +296,8 @@ def persons_text(plan: "Plan", name: str) -> str:
 def mean_of(plan: "Plan", name: str) -> str:
     """Return the things over which a table's mean is taken, in words: rows, or persons.
 
-    A person has one record in each group that the attributes of all tables form, hence perhaps
-    several records in a table of fewer attributes.
+    The attributes of all tables form groups, and a person has one record in each group. So a table
+    of fewer attributes may count several records of a person.
     """
     how, noun = plan.per_person.get(name), plan.about.unit or "rows"
     if plan.person is not None and plan.rows_per_person == 1:

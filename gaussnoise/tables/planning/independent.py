@@ -90,9 +90,9 @@ def _deviations_of_blocks(plan: "Plan", blocks: Sequence[Block]) -> NDArray[np.f
 def saving(plan: "Plan", name: str, protected: Protected) -> float:
     """Return the variance of the best noise for another relation, divided by this plan's.
 
-    The quotient is ``(2 γ / γ°)²``. Here γ° is the error of this plan, the least under replacement,
-    and γ is a proven lower bound on the least error of noise for ``protected``: "add-remove", or
-    "gamma", which leaves out the total. Such noise protects replaced rows if it is doubled.
+    Let γ° be the error of this plan, the least under replacement. Let γ be a proven lower bound on
+    the least error of noise for ``protected``: "add-remove", or "gamma", which leaves out the
+    total. Such noise protects replaced rows if it is doubled, so the quotient is ``(2 γ / γ°)²``.
     """
     if plan.neighbors != "replace":
         raise ParameterError(

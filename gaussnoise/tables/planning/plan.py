@@ -74,8 +74,8 @@ class Plan(AbstractPlan):
     Attributes:
         asked: the request.
         noise: the certified optimal covariance at unit sensitivity. Under replacement of persons,
-            it is the optimum for replaced rows; where squares of numbers are summed, for numbers on
-            a grid. :attr:`bracket` is about the noise that is drawn.
+            it is the optimum for replaced rows. If squares of numbers are summed, it is the optimum
+            for numbers on a grid. :attr:`bracket` is about the noise that is drawn.
 
     >>> schema = gn.Schema(
     ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 40, 65])]
@@ -139,7 +139,7 @@ class Plan(AbstractPlan):
     def draws(self) -> int:
         """The number of noisy integers that are drawn in all.
 
-        It includes the noisy counts of the searches for ranges of numbers.
+        The number includes the noisy counts of the searches for ranges of numbers.
         """
         return self.integers + sum(own.draws for own in self.ranges)
 
@@ -168,7 +168,8 @@ class Plan(AbstractPlan):
     def unit(self) -> int:
         """The number of integer units that one row adds to the measured counts.
 
-        It is above one if rows are split over cells, see :class:`Clipped` and :class:`Weight`.
+        The number is above one if rows are split over cells, see :class:`Clipped` and
+        :class:`Weight`.
         """
         return self.query.unit
 
@@ -275,7 +276,7 @@ class Plan(AbstractPlan):
     def rho_charged(self) -> float:
         """The ρ that OpenDP charges for the noise, for all rows of one person.
 
-        It includes the cost of the searches for ranges.
+        This ρ includes the cost of the searches for ranges.
         """
         query, copies = self.query.query, self.rows_per_person**2
         if query is not None and query.scale < TABLE_STEPS:
@@ -314,7 +315,7 @@ class Plan(AbstractPlan):
     def public_saving(self) -> float:
         """The factor by which variance would grow if the exact public tables were protected too.
 
-        The comparison is with a proven lower bound. It is infinite if nothing else needs
+        The comparison is with a proven lower bound. The factor is infinite if nothing else needs
         protection.
         """
         if not self.public:
@@ -365,8 +366,8 @@ class Plan(AbstractPlan):
     def error(self) -> float:
         """The error that the plan minimises: ``‖sd‖_p`` of the standard deviations sd.
 
-        These are the standard deviations of all answers, times the weights. At p = 2 it is the root
-        of the total variance.
+        For each answer, sd has its standard deviation times its weight. At p = 2 the error is the
+        root of the total variance.
         """
         return self._unit_covariance.error(self.noise.p) / math.sqrt(2 * self.answer_rho)
 
@@ -376,9 +377,9 @@ class Plan(AbstractPlan):
 
         Both kinds of noise are the best possible for ``p``.
 
-        The independent tables are not combined. Least squares over all independent tables would
-        remove most of the difference where tables overlap much, but would lose the exact and simple
-        standard deviations. Its result is never better than the optimum.
+        The independent tables are not combined. Where tables overlap much, least squares over all
+        independent tables would remove most of the difference. But the exact and simple standard
+        deviations would then be lost, and the result is never better than the optimum.
         """
         weights, p = np.array(self.domain.weights), self.noise.p
         independent = group_norm(weights * self.independent_deviations, self.queries, p)
@@ -421,9 +422,10 @@ class Plan(AbstractPlan):
     def replace_saving(self) -> float:
         """The variance of the paper's noise for replaced rows, divided by the plan's variance.
 
-        The paper doubles the optimal noise for added or removed rows. The quotient is ``(2 γ_p(K) /
-        γ°_p(K − K))²``, where γ_p(K) and γ°_p(K − K) are the least errors under the two relations.
-        In place of γ_p(K), a proven lower bound is taken. It is 1 if no noise is needed.
+        The paper doubles the optimal noise for added or removed rows. Let γ_p(K) be the least error
+        for added or removed rows, and γ°_p(K − K) that for replaced rows. The quotient is ``(2
+        γ_p(K) / γ°_p(K − K))²``, with a proven lower bound in place of γ_p(K). If no noise is
+        needed, the quotient is 1.
 
         Raises:
             ParameterError: the plan is for rows added or removed, or asks for more than cells.
@@ -500,7 +502,7 @@ class Plan(AbstractPlan):
     def half_width(self, *names: str, level: float = 0.95) -> float:
         """Return half the length of a cell's confidence interval in the table of these attributes.
 
-        It is in rows, and ``level`` is the level of confidence.
+        The result is in rows, and ``level`` is the level of confidence.
         """
         return quantile(level) * self.standard_deviation(*names)
 
@@ -528,7 +530,8 @@ class Plan(AbstractPlan):
     def core_hours(self) -> dict[tuple[str, ...], float]:
         """{attributes of a table: rough estimate of the core hours that executors take for it}.
 
-        Counting is not included. Noise that several tables use is counted for the first.
+        Counting is not included. If several tables use the same noise, its time is counted for the
+        first of them.
         """
         drawn: set[Subset] = set()
         hours = {}
@@ -731,8 +734,8 @@ class Plan(AbstractPlan):
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write one HTML page that describes the planned release.
 
-        It has the request, its accuracy, its cost in privacy, and its distance from the optimum. It
-        needs no data, no other file and no network.
+        The page has the request, its accuracy, its cost in privacy, and its distance from the
+        optimum. It needs no data, no other file and no network.
 
         Args:
             path: a new file, like ``plan.html``.

@@ -113,7 +113,7 @@ def spent_on(ranges: Sequence[FoundRange]) -> float:
 def ranges_text(ranges: Sequence[FoundRange], rho: float) -> list[str]:
     """Return sentences on each range: which numbers it changes, its cost, and its assumption.
 
-    ``rho`` is the whole budget, of which the cost of a range is a part.
+    ``rho`` is the whole budget. The cost of a range is a part of it.
     """
     lines: list[str] = []
     for own in ranges:

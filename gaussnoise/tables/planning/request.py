@@ -230,9 +230,10 @@ class Request(PickledByArguments):
 
         Public attributes, and budgets that grow with numbers, are a part of it. For such budgets,
         let ρ be the budget of a person with at most k rows, T the scale of a number, and V its sum
-        over these rows. They change counts by at most k, and sums by V. If each row, with a number
-        v, costs at most ``ρ/k² (1 + (v k/T)²)``, these changes cost at most ρ and ``ρ (V/T)²``, by
-        the triangle inequality. It is tight for rows in one cell.
+        over these rows. The rows change counts by at most k, and sums by V. If each row, with a
+        number v, costs at most ``ρ/k² (1 + (v k/T)²)``, the changes of counts and sums cost at most
+        ρ and ``ρ (V/T)²``, by the triangle inequality. This bound is attained if all rows are in
+        one cell.
         """
         used = [self.schema.attributes[i] for i in self.used]
         scales = {
@@ -477,7 +478,8 @@ class AbstractPlan(PickledByArguments, abc.ABC):
     def neighbors(self) -> Relation:
         """The neighbouring relation, "add-remove" or "replace".
 
-        It is "replace" also if only rows with equal :attr:`public` attributes are replaced.
+        The relation is "replace" also if only rows with equal :attr:`public` attributes are
+        replaced.
         """
         return self.asked.neighbors
 
@@ -485,7 +487,7 @@ class AbstractPlan(PickledByArguments, abc.ABC):
     def targets(self) -> tuple[Target | None, ...] | None:
         """The target of accuracy of each entry of the workload, None for entries without one.
 
-        It is None for a plan without targets.
+        The result is None for a plan without targets.
         """
         return self.asked.targets
 
@@ -493,7 +495,7 @@ class AbstractPlan(PickledByArguments, abc.ABC):
     def rows_per_person(self) -> int:
         """The most rows of one person that are counted.
 
-        It is enforced if :attr:`person` names a column; otherwise it is an assumption.
+        This limit is enforced if :attr:`person` names a column; otherwise it is an assumption.
         """
         return self.asked.rows_per_person
 
@@ -506,7 +508,7 @@ class AbstractPlan(PickledByArguments, abc.ABC):
     def per_person(self) -> dict[str, PerPerson]:
         """{clipped number: function that computes one number from all numbers of a person}.
 
-        It is empty if rows are counted.
+        The mapping is empty if rows are counted.
         """
         return dict(self.asked.per_person)
 

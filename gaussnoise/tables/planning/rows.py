@@ -2,7 +2,7 @@
 
 A number with squares has three virtual cells. The weights of a row on them, ``w(t) = ((1 − t)²,
 2t(1 − t), t²)``, lie on a curve: no row has all its weight on the middle cell. Noise is planned for
-numbers on a grid (:func:`.numbers.records_of`), which are rows. Here it becomes noise in the
+rows whose numbers are on a grid (:func:`.numbers.records_of`). Here that noise becomes noise in the
 virtual cells, with a sensitivity computed for the curve (:class:`.SolvedStrategy`).
 """
 

@@ -137,9 +137,9 @@ def target_weights(
     """Return one weight per entry, so that the plan of least error meets the targets best.
 
     The error is the largest weighted standard deviation of an answer. Entries without a target get
-    a common deviation: the one that they would have alone with :data:`SHARE` of the targets'
-    budget. Budgets of separate measurements add up, and the joint optimum needs no more than their
-    sum.
+    a common deviation. Alone, with :data:`SHARE` of the targets' budget, they would have this
+    deviation. Budgets of separate measurements add up, and the joint optimum needs no more than
+    their sum.
 
     Args:
         domain: the workload.

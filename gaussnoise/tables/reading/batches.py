@@ -1,7 +1,7 @@
 """Columns of a table in this process; from files and lazy engines, a batch of rows at a time.
 
-Batches of files and duckdb have arrow columns, which are read as other arrow columns are. So little
-SQL is needed, and only one batch is in memory.
+Batches of files and duckdb have arrow columns, which are read like all other arrow columns. So
+little SQL is needed, and only one batch is in memory.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

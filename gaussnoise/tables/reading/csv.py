@@ -226,9 +226,9 @@ def text_number(column: str) -> str:
     """Return the SQL expression that reads a text column as doubles, NULL for other text.
 
     The condition on "_" and "+-" is needed, since duckdb reads 1_0 as ten, and +-1 as minus one.
-    CASE is needed, since duckdb otherwise moves the cast into its CSV reader, where text that is no
-    number is an error instead of NULL. The cast without trim comes first: it is faster, and refuses
-    only the few numbers with spaces.
+    CASE is needed, since duckdb otherwise moves the cast into its CSV reader: there, text that is
+    no number is an error instead of NULL. The cast without trim comes first. It is faster, and
+    refuses only the few numbers with spaces.
     """
     strange = f"contains({column}, '_') OR contains({column}, '+-')"
     number = f"coalesce(TRY_CAST({column} AS DOUBLE), TRY_CAST(trim({column}) AS DOUBLE))"

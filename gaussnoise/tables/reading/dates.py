@@ -31,7 +31,7 @@ _NANOSECONDS = (
 def text_numbers(column: nw.Expr) -> nw.Expr:
     """Return an expression for the moments of text (integers that order dates and times).
 
-    It is null for text that is no date or time in ISO 8601.
+    A moment is null for text that is no date or time in ISO 8601.
     """
     strict = column.str.contains(_ANCHORED)
     digits = nw.concat_str(nw.when(strict).then(column).otherwise(nw.lit(_NOTHING)), nw.lit(ZEROS))
@@ -111,7 +111,8 @@ _TICKS = {"day": 1000 * _DAY, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}  # 
 def ticks_between(edges: Sequence[Edge], unit: str) -> tuple[list[int], int]:
     """Return the first instant of each bin, and the last instant of all bins, as integers.
 
-    They are numbers of ``unit`` (day, s, ms, us or ns) since 1970. ``edges`` separate the bins.
+    The integers are numbers of ``unit`` (day, s, ms, us or ns) since 1970. ``edges`` separate the
+    bins.
     """
     *starts, end = (max(_FIRST, min(place(edge), _AFTER)) for edge in edges)
     if is_daily(edges) and end < _AFTER:

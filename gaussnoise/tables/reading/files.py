@@ -143,7 +143,7 @@ def keys_of(path: str) -> tuple[str, ...]:
 def state_of(table: object) -> object:
     """Return name, size and modification time of each of the table's files.
 
-    They show whether files changed. Return None if the table is not in files.
+    A change of these shows that files changed. Return None if the table is not in files.
     """
     if not is_path(table):
         return None

@@ -41,8 +41,9 @@ _opened: "weakref.WeakSet[duckdb.DuckDBPyConnection | Lines]" = weakref.WeakSet(
 def open_table(table: object, numbers: Sequence[str] = (), dates: Sequence[str] = ()) -> Frame:
     """Return the table as a frame, in which CSV columns are text.
 
-    ``numbers`` and ``dates`` are the columns to be read as numbers or dates: in files with another
-    decimal mark or date format, their text is replaced by text with points and ISO 8601.
+    ``numbers`` and ``dates`` are the columns to be read as numbers or dates. In files with another
+    decimal mark or date format, the text of these columns is replaced by text with points and ISO
+    8601.
     """
     return open_both(table, numbers, dates)[0]
 
@@ -65,7 +66,8 @@ def open_both(
 def check_opens(table: object) -> None:
     """Refuse a table that cannot be opened, for reasons that do not depend on rows.
 
-    Either it is no table, or files are missing, unreadable, of several kinds, or have no reader.
+    Either the argument is no table, or files are missing, unreadable, of several kinds, or have no
+    reader.
 
     Raises:
         DataError: the table cannot be opened.
@@ -152,9 +154,9 @@ def guarded(
 ) -> Result:
     """Return ``action()``; an engine's error is replaced, since its text may quote records.
 
-    The logs of Spark's driver may quote records too, and are turned off meanwhile; logs of
-    executors on other machines are not. ``engine`` is the library that does the work, if known.
-    duckdb's work is done in another thread.
+    The logs of Spark's driver may quote records too, so they are turned off meanwhile. The logs of
+    executors on other machines stay on. ``engine`` is the library that does the work, if known. The
+    work of duckdb is done in another thread.
     """
     try:
         with _quiet_spark():

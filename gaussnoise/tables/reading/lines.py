@@ -19,8 +19,8 @@ IS_USABLE = int(importlib.metadata.version("pyarrow").partition(".")[0]) >= 26
 class Lines:
     """CSV files with the same columns, in which each record is one line.
 
-    Quotes are where RFC 4180 allows them, no line is empty or longer than a block, all lines have
-    equally many fields, and the last line has an end. All parsers, arrow's too, agree on such
+    Quotes are only where RFC 4180 allows them. No line is empty or longer than a block, all lines
+    have equally many fields, and the last line has an end. All parsers, arrow's too, agree on such
     files.
     """
 

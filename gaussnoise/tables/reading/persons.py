@@ -75,8 +75,8 @@ def check_person_type(column: str, dtype: nw.dtypes.DType) -> None:
 def kind_of_persons(source: Opened, column: str) -> str:
     """Return a text for the kind of values that name persons, like "text" or "number".
 
-    It depends on the column's type alone. If two tables have the same text, in any engines, equal
-    values in them mean the same person.
+    The text depends on the column's type alone. If two tables have the same text, in any engines,
+    equal values in them mean the same person.
     """
     if source.untyped:
         return "values of pandas or dask"

@@ -1,6 +1,7 @@
 """The text of a CSV file in UTF-8, decompressed and converted from its encoding.
 
-Each reading does this again, block by block: nothing is kept in memory or in another file.
+Each reading decompresses and converts again, block by block: nothing is kept in memory or in
+another file.
 """
 
 import codecs

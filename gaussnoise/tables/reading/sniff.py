@@ -61,7 +61,8 @@ def marks_fit(path: str, dialect: Dialect) -> bool:
     """Return whether the first numbers of a CSV file can have a dialect's decimal mark.
 
     Comma and point are the two possible marks: 0.037 and 2.5 have a point. A mark does not fit if
-    more numbers have the other one, or if any number has it and ``thousands`` is comma or point.
+    more numbers have the other mark. If ``thousands`` is comma or point, a mark does not fit if any
+    number has the other mark.
     """
     usual, quote = USUAL.of(name_of(path))
 

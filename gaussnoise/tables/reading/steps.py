@@ -1,13 +1,13 @@
 """Clipped numbers as steps: the distance of a number from the lower bound of its interval.
 
-A record's number becomes ``1 + floor(t m + ½)``, with ``t = (x − low) / (high − low)`` after
-clipping and m = :data:`STEPS`; 0 if there is no number. Every engine computes this in doubles by
-the same operations. The integer is restricted to 1 to ``m + 1``, so that sensitivity does not
-depend on an engine's rounding.
+Let ``t = (x − low) / (high − low)`` for a record's number x after clipping, and m = :data:`STEPS`.
+The number becomes ``1 + floor(t m + ½)``, or 0 if there is no number. Every engine computes this in
+doubles by the same operations. The integer is restricted to 1 to ``m + 1``, so that sensitivity
+does not depend on an engine's rounding.
 
-A number with a unit becomes ``1 + floor(x / unit + ½)``, if this is positive and x below
-:data:`MOST_UNITS` units, otherwise 0: nothing is clipped. The budget of a record is a function of
-this integer.
+A number x with a unit becomes ``1 + floor(x / unit + ½)`` if this is positive and x is below
+:data:`MOST_UNITS` units, otherwise 0. No such number is clipped. The budget of a record is a
+function of this integer.
 """
 
 import math

@@ -4,8 +4,8 @@ Every function that reads data uses these functions, or faster ones of the engin
 table, with the same results. Tests compare each engine with these, value by value.
 
 The functions are total: they return a result for every object, and never raise. A result depends on
-one value alone: neither on other rows, nor on whether a null among them turned integers into
-floats.
+one value alone. It does not depend on other rows, or on whether a null among them turned integers
+into floats.
 
 A column has one of three forms, by its engine and its declared type, never by its rows:
 
@@ -14,10 +14,11 @@ A column has one of three forms, by its engine and its declared type, never by i
 * ``TYPED``: polars, arrow, duckdb, Parquet, Spark, ibis. Text is text, numbers are numbers.
 * ``UNTYPED``: pandas and dask, where the type of a column depends on its rows: one null turns
   integers into floats, and one word turns numbers into text. This also holds for extension types
-  that readers or ``convert_dtypes`` chose. There 1, 1.0, "1", "01", True and "true" are the same
-  value, and so are a timestamp and its ISO text. A number is a double: numbers from 2**53 on, where
-  doubles cannot hold every integer, are no category and no person. Nor are words like "NA":
-  whether readers take them for nulls or keep them as text depends on other rows of the column.
+  that readers or ``convert_dtypes`` chose. In these columns, 1, 1.0, "1", "01", True and "true" are
+  the same value, and so are a timestamp and its ISO text. A number is a double: numbers from 2**53
+  on, where doubles cannot hold every integer, are no category and no person. Words like "NA" are
+  none either: whether readers take them for nulls or keep them as text depends on other rows of the
+  column.
 """
 
 import bisect
@@ -355,9 +356,9 @@ def codes_of(attribute: Attribute) -> dict[Category, int]:
 def bins_of_codes(attribute: Attribute) -> Attribute | None:
     """Return bins that separate numbers that mean "no answer" from others; None if there are none.
 
-    Bins are counted from 1. Each number that means "no answer" has a bin of its own, and all these
-    bins have odd positions, so every engine finds them by the position alone. Categories and dates
-    need no bins, since what means "no answer" has no cell there.
+    Bins are counted from 1. Each number that means "no answer" has a bin of its own. All these bins
+    have odd positions, so every engine finds them by the position alone. Categories and dates need
+    no bins, since a value that means "no answer" has no cell there.
     """
     codes = sorted(float(code) for code in attribute.missing if not isinstance(code, str))
     if not codes or attribute.categories is not None or is_dated(attribute.edges):
@@ -532,10 +533,10 @@ class Instant(NamedTuple):
 def person_of(value: object, form: Form) -> Key | None:
     """Return a key that identifies a person: rows with equal keys belong to one person.
 
-    It is None for nulls, NaN, empty text and unknown objects. In ``UNTYPED`` columns, persons are
-    compared as categories are: 1, "1" and "01" are one person. The reason: one word among numbers
-    turns all of them into text, and one person's name must not split another person's rows. Numbers
-    from 2**53 on, which floats may have rounded, and texts of such numbers name no person.
+    The key is None for nulls, NaN, empty text and unknown objects. In ``UNTYPED`` columns, persons
+    are compared as categories are: 1, "1" and "01" are one person. The reason: one word among
+    numbers turns all of them into text, and one person's name must not split another person's rows.
+    Numbers from 2**53 on, which floats may have rounded, and texts of such numbers name no person.
     """
     text = str.__str__(value) if isinstance(value, str) else None
     if text == "":

@@ -15,9 +15,9 @@ _LONGEST_UNIT = 60  # so that heads of columns and labels of pictures stay short
 class About:
     """Lines for readers of released tables: public knowledge, never read from data.
 
-    A schema holds it in ``about`` (in TOML, a table ``[about]`` with the same keys). Pages begin
-    with it, and every format writes the parts for which it has a field. A ``title`` or ``source``
-    of :func:`plan` overrides that of the schema. Nothing here changes noise or privacy.
+    A schema holds these lines in ``about`` (in TOML, a table ``[about]`` with the same keys). Pages
+    begin with them, and every format writes the parts for which it has a field. A ``title`` or
+    ``source`` of :func:`plan` overrides that of the schema. Nothing here changes noise or privacy.
 
     Args:
         title: the subject of the tables.

@@ -195,7 +195,7 @@ def _numbers(attribute: "Attribute") -> list[float]:
 def base_value(base: AbstractBase, attribute: "Attribute") -> "str | list[Toml] | dict[str, Toml]":
     """Return a base (set of queries) as plain data, from which :func:`as_base` makes it again.
 
-    This is text, numbers, lists and dicts. A base that has no name becomes its query matrix.
+    Plain data are text, numbers, lists and dicts. A base that has no name becomes its query matrix.
     """
     if isinstance(base, Clipped):
         if base.degrees == (0, 1) and not base.about:

@@ -1,10 +1,11 @@
 """Dates and timestamps as edges of bins.
 
-Other arguments refuse dates, so that no function takes one for a number of nanoseconds.
+Arguments other than edges refuse dates, so that no function takes one for a number of nanoseconds.
 
-Edges that are all midnights are days, kept as :class:`datetime.date`: a timestamp counts as its
-day, so the last bin holds all of the last day. Other edges are timestamps of whole microseconds,
-kept as :class:`datetime.datetime`: the last bin ends at the last edge. Neither has a time zone.
+Edges that are all midnights are days, kept as :class:`datetime.date`. A timestamp then counts as
+its day, so the last bin holds all of the last day. Other edges are timestamps of whole
+microseconds, kept as :class:`datetime.datetime`, and the last bin ends at the last edge. Neither
+kind has a time zone.
 """
 
 import datetime

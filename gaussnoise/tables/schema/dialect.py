@@ -23,9 +23,9 @@ _NO_DELIMITER = re.compile(r"[0-9A-Za-z\r\n\x00_+-]|[^\x00-\x7f]")
 class Dialect:
     """The dialect of CSV and TSV files, if it is not RFC 4180 with commas in UTF-8.
 
-    Every part is stated once and holds for all rows; no part is guessed from them. A schema holds
-    a dialect in ``file`` (in TOML, a table ``[file]`` with the same keys) for all files that its
-    plans read. Without a schema, :meth:`table` states it for some files.
+    Every part is stated once, and holds for all rows. No part is guessed from them. A schema holds
+    a dialect in ``file`` (in TOML, a table ``[file]`` with the same keys), for all files that its
+    plans read. Without a schema, :meth:`table` states the dialect of some files.
 
     Args:
         delimiter: the ASCII character between fields, no letter, digit or sign. None means a comma,
@@ -143,7 +143,7 @@ class Dialect:
     def grouped(self) -> str | None:
         """The regular expression, for Python and duckdb, of numbers with thousands separators.
 
-        It is None if the dialect has no such separator.
+        The result is None if the dialect has no such separator.
         """
         if self.thousands is None:
             return None

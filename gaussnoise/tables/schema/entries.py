@@ -55,7 +55,7 @@ def one_by_one(schema: Schema, entries: Sequence[Entry]) -> list[tuple[int, Entr
     """Return pairs (index in ``entries``, entry of one table) that ask for the same as ``entries``.
 
     An entry for all moments of degree at most two of several numbers becomes several tables. Each
-    moment is in one of them only, so that it is measured once, and none is of a higher degree.
+    moment is in only one of them, so that it is measured once. No moment has a higher degree.
     """
     tables = [_tables_of(schema, entry) for entry in entries]
 
@@ -183,7 +183,7 @@ def workload_domain(
 ) -> AbstractTables:
     """Return the queries of a workload, in the order of the entries.
 
-    They are :class:`Marginals` if only counts of cells are asked, else :class:`Products`.
+    The queries are :class:`Marginals` if only counts of cells are asked, else :class:`Products`.
     ``weights`` are the weights of the entries' errors. ``scales`` has, for each number with a unit,
     the unit for the errors of its sums.
     """

@@ -65,7 +65,8 @@ def whole_names(edges: Sequence[Edge]) -> tuple[str, ...] | None:
 def are_ages(names: Sequence[str], edges: Sequence[Edge]) -> bool:
     """Return whether names of intervals of birth dates are ages: they fall as the dates rise.
 
-    They fall by no more years than there are between the dates; numbers of weeks fall by more.
+    Ages fall by no more years than lie between the dates. Numbers of weeks fall by more, and are no
+    ages.
 
     >>> born = [datetime.date(1961, 1, 1), datetime.date(2008, 1, 1), datetime.date(2025, 12, 31)]
     >>> are_ages(["18 to 64", "under 18"], born), are_ages(["until 2007", "2008 or later"], born)

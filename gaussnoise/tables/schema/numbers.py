@@ -1,9 +1,10 @@
 """Clipped numbers, which are attributes that are summed, and sample weights of records.
 
 The number of a record is kept as an integer number of steps. The interval has :data:`STEPS` steps,
-or fewer if the noise is so large that it hides finer ones. Counts of such tables are integers in
-units of ``1/STEPS`` of a record, so that each record adds exactly a convex combination of virtual
-cells. With several numbers in one table, these are products of the numbers' virtual cells.
+or fewer if the noise is so large that it hides finer ones. The tables have counts in units of
+``1/STEPS`` of a record, which are integers. So each record adds exactly a convex combination of
+virtual cells. In a table with several numbers, the virtual cells are products of those of the
+numbers.
 """
 
 import math
@@ -87,7 +88,7 @@ class Weight:
 def unit_of(attributes: Iterable["Attribute"], weight: Weight | None = None) -> int:
     """Return the most integer units that one record adds to a table of these attributes.
 
-    This is one for plain counts, and :data:`STEPS` with numbers to sum or with weights.
+    The number is one for plain counts, and :data:`STEPS` with numbers to sum or with weights.
     """
     return STEPS if weight is not None or any(a.is_summed for a in attributes) else 1
 
@@ -145,7 +146,7 @@ def units_in(name: str, scale: float, unit: float) -> int:
 def unit_for(low: float, high: float) -> float:
     """Return the unit in which errors of a sum of numbers in [low, high] are measured.
 
-    It is the largest change of the sum by one more record; 1 if both ends are 0.
+    The unit is the largest change of the sum by one more record; it is 1 if both ends are 0.
     """
     return max(abs(low), abs(high)) or 1.0
 
@@ -223,7 +224,8 @@ def in_own_unit(base: AbstractBase) -> AbstractBase:
 def sum_weights(base: Clipped) -> NDArray[np.float64]:
     """Return the weights of a clipped number's virtual cells in its sum.
 
-    They have the shape (size,): a virtual cell holds units of records at one bound of the interval.
+    The result has the shape (size,). A virtual cell holds units of records at one bound of the
+    interval.
     """
     return Clipped(
         base.low, base.high, degrees=(1,), size=base.size, squares=base.squares
@@ -243,7 +245,7 @@ def clipped_name(base: Clipped, interval: tuple[float, float]) -> str:
 def capped_text(low: float, high: float) -> str:
     """Return words on how values outside an interval are counted, for readers of tables.
 
-    An end at 0 is left out: few numbers can be beyond it, and notes name both ends.
+    An end at 0 is left out, since few numbers can be beyond it. Notes name both ends.
 
     >>> capped_text(0, 6000), capped_text(-10, 10.5)
     ('values above 6,000 count as 6,000', 'values below -10 count as -10, above 10.5 as 10.5')
@@ -329,8 +331,8 @@ def check_budgets(
 ) -> None:
     """Refuse a budget that grows with an attribute other than a number with a unit.
 
-    Also refuse tables of a number with a unit (a number that is not clipped) if the budget does not
-    grow with it; and neighbours other than "add-remove", if a budget grows.
+    A number with a unit is a number that is not clipped. Also refuse tables of such a number if the
+    budget does not grow with it. If a budget grows, also refuse neighbours other than "add-remove".
     """
     attributes = {a.name: a for a in schema.attributes}
     for name, scale in scales.items():

@@ -10,8 +10,8 @@ from .schema import parsed_toml, read_toml
 def load_plan(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the ``[plan]`` table of a schema file; an empty mapping if there is none.
 
-    Its keys are named like the options of ``gaussnoise plan``. ``table`` names the files with the
-    rows, relative to the schema file; they are returned as paths.
+    The keys of this table are named like the options of ``gaussnoise plan``. The key ``table``
+    names the files with the rows, relative to the schema file; they are returned as paths.
 
     Raises:
         SchemaError: the message starts with ``path:line:``.

@@ -349,8 +349,8 @@ class Attribute:
 def with_infinite(attribute: Attribute) -> Attribute:
     """Return a copy of an attribute whose first and last bin hold infinite numbers too.
 
-    It is used to search for a range, since clipped numbers count infinite values at their bounds.
-    In other tables, infinite numbers are outside all bins.
+    The copy is used to search for a range, since clipped numbers count infinite values at their
+    bounds. In other tables, infinite numbers are outside all bins.
     """
     own = copy.copy(attribute)
     object.__setattr__(own, "has_infinite", True)
@@ -564,8 +564,8 @@ class Schema:
     def draft(cls, table: object) -> Self:
         """Return a first schema, drafted from a table.
 
-        It is a private document until every category and edge is public knowledge. No release can
-        be made with it until a person has checked this, and calls :meth:`confirmed`.
+        The draft is a private document until every category and edge is public knowledge. No
+        release can be made with it until a person has checked this, and calls :meth:`confirmed`.
 
         Text, booleans and integers of few values become categories. Texts that differ only in case,
         blanks or Unicode form become one category, with ``spellings``, and so do a word and its

@@ -15,7 +15,7 @@ Spelt: TypeAlias = tuple[str, tuple[str, ...]]
 def settled(value: object) -> tuple[Spelt, ...] | None:
     """Return the spellings of categories as sorted tuples (category, other spellings).
 
-    They are sorted, so that their order changes neither a schema nor the digest of a request.
+    The sorting makes a schema, and the digest of a request, independent of the order of spellings.
     Return None if ``value`` is neither a mapping from categories to spellings nor such tuples.
     """
     pairs = tuple(value.items()) if isinstance(value, Mapping) else value
@@ -79,8 +79,8 @@ def joined(rows: Mapping[str, int]) -> tuple[Spelt, ...]:
 def abbreviated(names: Iterable[str]) -> dict[str, str]:
     """Return {short form: word} for the names that abbreviate others, like "empl." for "employed".
 
-    A short form is one letter, or letters with a full stop, and exactly one of the longer names
-    begins with it. Single letters are left out if no longer name begins with most of them.
+    A short form is one letter, or letters with a full stop. Exactly one of the longer names begins
+    with it. Single letters are left out if most of them begin no longer name.
     """
     bare = {name: _bare(name).removesuffix(".") for name in names}
     plain = {name: text for name, text in bare.items() if text.replace("-", "").isalpha()}

@@ -33,9 +33,9 @@ class Wanted:
 def load_workload(path: str | os.PathLike[str]) -> list[Wanted]:
     """Return the ``[[workload]]`` tables of a schema file; an empty list if there are none.
 
-    Each has ``of = ["sex", "age:prefix"]``, where a base follows a name after a colon (or several
-    names, in ``of = ["sex", "income+age:moments"]``), and optionally ``within`` (rows), ``level``
-    and ``simultaneous``.
+    Each has ``of = ["sex", "age:prefix"]``, where a base follows a name after a colon. In ``of =
+    ["sex", "income+age:moments"]``, a base follows several names. A table may also have ``within``
+    (rows), ``level`` and ``simultaneous``.
 
     Raises:
         SchemaError: the message starts with ``path:line:``.

@@ -78,7 +78,8 @@ def packed(values: Integers, bound: int) -> bytes:
 def unpacked(block: bytes, bound: int) -> Integers:
     """Return the integers that :func:`packed` wrote into a block, flat.
 
-    Their type is int64 if ``bound`` excludes an overflow, otherwise object, with Python integers.
+    The type of the result is int64 if ``bound`` excludes an overflow. Otherwise, it is object, with
+    Python integers.
     """
     if exact_type(bound) is np.int64:
         return np.frombuffer(block, dtype="<i8").astype(np.int64)

@@ -33,7 +33,7 @@ _GROUP_CELLS = 2**16, 2**20  # least and largest limit on the cells of a group o
 class Layout:
     """The groups of attributes that are counted, measured and published together.
 
-    It also says which tables are cut into pieces. It is computed without data.
+    A layout also says which tables are cut into pieces. It is computed without data.
 
     Attributes:
         sizes: the sizes of all attributes of the schema.
@@ -100,9 +100,9 @@ class Layout:
     def measured(self) -> tuple[tuple[Key, ...], ...]:
         """The measurements in the file of each group of attributes, as pairs (T, exact).
 
-        T is an attribute set: its residual is measured with noise, or its exact public table is
-        stored if ``exact``. A measurement that several groups need is made by the first of these
-        groups.
+        T is an attribute set. If ``exact``, the measurement is the exact public table of T, which
+        is stored. Otherwise, it is the residual of T with noise. A measurement that several groups
+        need is made by the first of these groups.
         """
         seen: set[Key] = set()
         found = []

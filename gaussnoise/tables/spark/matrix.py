@@ -1,11 +1,11 @@
 """A residual too large for one task, as a matrix: the operations on its rows and columns.
 
-It has a row for each cell of the first ``lead`` attributes, and a column for each contrast of the
-last attributes. Contrasts of the last attributes need whole rows, and contrasts of the first ones
-need whole columns. So rows are counted, and contrasted along the last attributes. Then columns are
-contrasted along the first attributes, get their noise, and are decoded along the first attributes.
-At last, rows are decoded along the last attributes. :class:`ResidualQuery` does the same with whole
-arrays, in the same order.
+The matrix has a row for each cell of the first ``lead`` attributes, and a column for each contrast
+of the last attributes. Contrasts of the last attributes need whole rows, and contrasts of the first
+ones need whole columns. So rows are counted, and contrasted along the last attributes. Then columns
+are contrasted along the first attributes, get their noise, and are decoded along the first
+attributes. At last, rows are decoded along the last attributes. :class:`ResidualQuery` does the
+same with whole arrays, in the same order.
 """
 
 import math

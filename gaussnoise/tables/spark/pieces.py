@@ -4,9 +4,9 @@ The residual of the attributes T is a matrix, in pieces of rows and columns (:mo
 are counted and answered, columns get their noise, rows are decoded. Each step writes files for the
 next one; such a file has one block for each piece that the next step reads.
 
-A step takes the ``layout``, which assigns work to tasks, the attributes T, a bound ``most`` on the
-sum of the absolute values of all counts of the residual, and the folder ``commits`` for its files.
-It reads earlier files only if their ``heads`` still have the given sha256.
+A step takes the ``layout``, which assigns work to tasks, and the attributes T. It also takes the
+folder ``commits`` for its files, and ``most``: a bound on the sum of the absolute values of all
+counts of the residual. It reads earlier files only if their ``heads`` still have the given sha256.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

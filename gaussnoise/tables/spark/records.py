@@ -131,7 +131,7 @@ class SparkRecords:
     def fingerprint(self) -> str:
         """A text that identifies the rows, in any order. It is NOT private.
 
-        It consists of their total and the sum of their hashes.
+        The text consists of the number of rows in units and the sum of the rows' hashes.
 
         Raises:
             DataError: some row has no cell.

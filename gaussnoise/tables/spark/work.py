@@ -27,8 +27,9 @@ _CHARGED = "charged-"
 class Work:
     """A private folder of unfinished work, on the same file system as the release.
 
-    Only its owner may enter it. It holds the noisy measurements, stored before anything is computed
-    from them, and the files of the release until all are complete. It is removed at the end.
+    Only its owner may enter it. It holds the noisy measurements, which are stored before anything
+    is computed from them. It also holds the files of the release until all are complete. It is
+    removed at the end.
     """
 
     folder: Path
@@ -43,7 +44,7 @@ class Work:
         """Remove work folders that drivers of earlier runs for ``out`` left when they were killed.
 
         A folder whose lock is held stays. Work that a ledger may have charged stays too, so that it
-        can be continued, unless ``charge`` identifies that charge.
+        can be continued. But if ``charge`` identifies that charge, the work is removed.
         """
         left = re.compile(re.escape(f".{out.name}.") + r"[0-9a-f]{16}\.work(\.[0-9a-f]{16})?")
         with contextlib.suppress(OSError):  # the next run tries again
