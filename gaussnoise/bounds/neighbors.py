@@ -109,7 +109,7 @@ class TradeOff:
         return TradeOff(*(known_epsilon_delta(privacy) or (0.0, 1.0)))
 
     def kappa(self, other: Array | float) -> Array:
-        """Return κ(α), a lower bound on α Var_P + (1 − α) Var_Q, from ``other``, which is 1 − α.
+        """Return κ(α), a lower bound on α Var_P + (1 − α) Var_Q, for ``other`` = 1 − α.
 
         Var_P and Var_Q are the variances of an estimate at two neighbours whose means are one
         apart.

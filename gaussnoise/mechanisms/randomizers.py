@@ -100,7 +100,7 @@ class Codebook(PickledByArguments):
     def across(self) -> float:
         """The mean of ⟨u, z⟩² / scale² for a unit vector z orthogonal to y, where u is sent for y.
 
-        It is the same for all such z. For r = 1 there is no such z, and the value is
+        The mean is the same for all such z. For r = 1 there is no such z, and the value is
         ``along``.
         """
         square = (
@@ -226,8 +226,8 @@ class Codebook(PickledByArguments):
 def privunit(dim: int, epsilon: float) -> Codebook:
     r"""Return a codebook for PrivUnit (Bhowmick, Duchi, Freudiger, Kapoor & Rogers 2018).
 
-    The cap, which is sent more often than other candidates, has the k of N candidates closest to
-    the user's unit vector.
+    The cap has the k of N candidates that are closest to the user's unit vector. Candidates of the
+    cap are sent more often than others.
 
     As for :func:`privunitg`, candidates are drawn first; here they are uniform on the sphere.
     In one dimension the sphere has two points, and this is randomised response. With the best cap,

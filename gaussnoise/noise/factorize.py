@@ -47,10 +47,10 @@ def factorize(
 ) -> "Factorization":
     r"""Return the best factorization ``A = L R``, and a proof that no other is better.
 
-    ``γ_(p)(A) = min { ‖L‖_p · ‖R‖ : A = L R }``, where ``‖L‖_p`` is the p-norm of the row norms of
-    L and ``‖R‖`` the largest column norm of R. To answer the queries A on data x, measure R x with
-    Gaussian noise and multiply by L: the error is ``γ_(p)(A)/√(2ρ)`` under ρ-zCDP when one record
-    is added or removed, and no Gaussian noise has less.
+    Let ``‖L‖_p`` be the p-norm of the row norms of L, and ``‖R‖`` the largest column norm of R. The
+    best factorization attains ``γ_(p)(A) = min { ‖L‖_p · ‖R‖ : A = L R }``. To answer the queries A
+    on data x, measure R x with Gaussian noise and multiply by L. Under ρ-zCDP, when one record is
+    added or removed, the error is ``γ_(p)(A)/√(2ρ)``. No Gaussian noise has a smaller error.
 
     Args:
         A: shape (queries, cells); or a list of matrices ``[A1, ..., Ak]`` that stands for
@@ -220,10 +220,10 @@ class _LongPart:
 class Factorization(PickledByArguments):
     """A factorization ``A ≈ left @ right`` with bounds on γ_(p)(A), by :func:`factorize`.
 
-    The stored numbers satisfy: the columns of ``right`` have norm at most one;
-    ``lower <= γ_(p)(A) <= value``; and ``value`` is the p-norm of the row norms of ``left`` times
-    the largest column norm of ``right``, plus a bound on the effect of ``A − left @ right``, plus a
-    margin for rounding.
+    For the stored numbers, the columns of ``right`` have norm at most one, and
+    ``lower <= γ_(p)(A) <= value``. ``value`` is a sum of three terms: the p-norm of the row norms
+    of ``left`` times the largest column norm of ``right``; a bound on the effect of
+    ``A − left @ right``; and a margin for rounding.
 
     Attributes:
         matrices: the matrices that were factorized, as given: one, or the Kronecker factors. A
