@@ -145,8 +145,8 @@ def compare(
     """Compare optimal Gaussian noise with spherical, independent and Laplace noise, and a bound.
 
     Laplace noise is added to the answers or, if the error is then smaller, to the number of records
-    at each listed point. Under (ε, δ) with a small δ, it can have the least error of all mechanisms
-    on workloads of few cells.
+    at each listed point. Under (ε, δ) with a small δ, Laplace noise can have the least error of all
+    mechanisms on workloads of few cells.
 
     All mechanisms protect the same neighbours, and all Gaussian ones have the same ρ. Laplace noise
     is ε-private with an ε that implies the budget: the ε of :class:`PureDP` and :class:`ApproxDP`,

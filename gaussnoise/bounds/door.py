@@ -68,10 +68,10 @@ def lower_bound(
         data: a data set, for a bound at this one: records as rows, or row indices of listed points.
             The result depends on the data without noise: NOT PRIVATE. Under add-remove, all data
             sets have the same bound, and ``data`` is refused.
-        unbiased: "empirical", for the mean of the records; "distributional", for the mean of any
-            distribution on K from which they are n independent draws (not under :class:`KL`).
-            If ``data`` are given, they are that distribution (all records equally likely), and the
-            variance of its draws is part of the bound.
+        unbiased: "empirical", for the mean of the records. "distributional", for the mean of any
+            distribution on K, where the records are n independent draws from it (not under
+            :class:`KL`). If ``data`` are given, they are this distribution, with all records
+            equally likely, and the variance of its draws is part of the bound.
         tol: relative gap of the certificate that proves the bound.
 
     Returns:

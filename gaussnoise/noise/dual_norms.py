@@ -51,8 +51,8 @@ def dual_norm(
         A: shape (queries, cells).
         error: "max" (p = ∞), "mean" (p = 2), or p itself in [2, ∞], as in :func:`factorize`.
         tol: certified relative gap to reach, in (0, 1).
-        solver: "clarabel" (interior point), "scs" (first order), or "auto": Clarabel up to 40 rows
-            and columns together, which then takes a few seconds, and SCS above.
+        solver: "clarabel" (interior point), "scs" (first order), or "auto". "auto" is Clarabel up
+            to 40 rows and columns together, where it takes a few seconds, and SCS above.
 
     Returns:
         A :class:`DualNorm`; ``float(...)`` is the lower bound, attained by its vectors.

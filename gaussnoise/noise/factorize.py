@@ -53,11 +53,12 @@ def factorize(
     added or removed, the error is ``γ_(p)(A)/√(2ρ)``. No Gaussian noise has a smaller error.
 
     Args:
-        A: shape (queries, cells); or a list of matrices ``[A1, ..., Ak]`` that stands for
-            ``A1 ⊗ ... ⊗ Ak``, which is never formed: γ_(p)(K ⊗ L) = γ_(p)(K) γ_(p)(L), by products
-            of the factors and of the witnesses; or a workload over time, such as
-            ``gn.streams.prefix_sums(n)``, also in such a list, or in ``gn.kron``; beyond 1024
-            ticks its factors are stored as the weights that define them, never as matrices.
+        A: an array of shape (queries, cells). Or a list of matrices ``[A1, ..., Ak]`` that stands
+            for ``A1 ⊗ ... ⊗ Ak``. This product is never formed: γ_(p)(K ⊗ L) = γ_(p)(K) γ_(p)(L),
+            by products of the factors and of the witnesses. Or a workload over time, such as
+            ``gn.streams.prefix_sums(n)``, also in such a list, or in ``gn.kron``. Beyond 1024
+            ticks, the factors of a workload over time are stored as the weights that define them,
+            never as matrices.
         error: "max" (p = ∞: the largest standard deviation, the γ₂ norm of functional analysis),
             "mean" (p = 2: root total variance, γ_F, not divided by anything), or p itself in [2,
             ∞].

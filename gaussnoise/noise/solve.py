@@ -72,7 +72,8 @@ def optimal_noise(
         domain: any domain, or one of your own (see :class:`AbstractDomain`).
         p: error norm in [2, ∞]: 2 is root total variance, ``math.inf`` the largest standard
             deviation. For :class:`Products`, each query counts with the root mean square deviation
-            of its table; but not under a policy graph, with another method, or in :func:`gamma`.
+            of its table. This does not hold under a policy graph, with another method, or in
+            :func:`gamma`.
         neighbors: "replace" (for means; the number of records n is public), "add-remove" (for sums;
             n is private), or an undirected networkx graph on the row indices of the points (n is
             public): values joined by an edge must be indistinguishable, values at distance k are

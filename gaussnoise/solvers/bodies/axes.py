@@ -37,9 +37,9 @@ class AxesDesign:
         mixed: standard deviation of every other coordinate, which has at least two different
             indices.
         center: the ellipsoid's center in each of the d coordinates; 0 for ``replace``.
-        share: for ``gamma``, the measure's weight on the point 0; for ``replace``, its total weight
-            on powers of axes, the rest being on their differences. Points of one kind have equal
-            weights.
+        share: for ``gamma``, the measure's weight on the point 0. For ``replace``, the measure's
+            total weight on powers of axes; their differences have the rest. Points of one kind have
+            equal weights.
     """
 
     own: float

@@ -50,8 +50,8 @@ class TensorDesign:
             times √m_j.
         center: shape (d^k,); zeros except for ``gamma`` of an even order.
         degrees: m_j, the covariance's factor for every degree j.
-        atoms: shape (n, 3), the points of the dual measure: a row (a, b, t) stands for the
-            differences ``a x^⊗k − b y^⊗k`` of unit vectors with ``<x, y> = t``, see
+        atoms: shape (n, 3), the points of the dual measure. A row (a, b, t) stands for the
+            differences ``a x^⊗k − b y^⊗k`` of unit vectors with ``<x, y> = t``: see
             :func:`traces_below`.
         weights: shape (n,), their probabilities.
         lower: the dual measure's bound on γ.
@@ -143,8 +143,8 @@ def traces_below(
 
     Args:
         domain: the tensor power, of base d and order k.
-        kind: for ``gamma``, κ is that of the covariance of the measure on K; otherwise of the
-            second moment of the measure on K ∪ −K or K − K.
+        kind: for ``gamma``, κ belongs to the covariance of the measure on K. Otherwise, κ belongs
+            to the second moment of the measure on K ∪ −K or K − K.
         atoms: shape (n, 3), rows (a, b, t) in [0, 1]² × [−1, 1]: points ``±(a x^⊗k − b y^⊗k)`` of
             unit vectors with ``<x, y> = t``, rotated uniformly. For ``gamma`` and ``add-remove`` b
             is 0, and t is not used.

@@ -42,8 +42,8 @@ _MOST_SOLVED = 2**14  # number of semidefinite programmes per round
 class Exchanged:
     """The optimal covariance for a stream, not scaled to unit sensitivity, and its dual proof.
 
-    The proof has atoms, possible contributions of one person: a set of k ticks, and the
-    correlations of the vectors added at these ticks.
+    The proof is a measure on atoms. An atom is a possible contribution of one person: a set of k
+    ticks, and the correlations of the vectors added at these ticks.
 
     Attributes:
         factor: L of the covariance L L', shape (n, n).

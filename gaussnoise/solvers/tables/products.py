@@ -84,8 +84,9 @@ class ProductNoise:
         bits: the number of bits of the integer contrasts of these classes.
         pairs: for each class of attributes whose tables have no other attribute, if records are
             replaced, the dual weights of pairs of categories, see :func:`best_differences`.
-        shares: the dual weights of the types of tables for which strategies are best, where they
-            are means over several rounds; those of ``noise`` are for these strategies alone.
+        shares: the dual weights of the types of tables for which the strategies are best, if these
+            are means over several rounds; None otherwise. The dual weights of ``noise`` are for
+            these strategies alone.
     """
 
     workload: Workload

@@ -23,9 +23,9 @@ class AbstractStrategy(abc.ABC):
 
     B is C divided by the length of its longest column. A table over attributes S is answered from
     the measurements ``⊗_{i∈T} B_i ⊗_{i∉T} 1'`` of all T ⊆ S. The matrix [1; B] has a left inverse
-    [v, B⁺]: B⁺ decodes a measurement along the attributes of T, and v spreads it along those of
-    S∖T; the decoded parts are added. E is the covariance B⁺B⁺' of decoded unit noise, divided by
-    the number ``unit``.
+    [v, B⁺]. B⁺ decodes a measurement along the attributes of T, and v spreads the result along the
+    attributes of S∖T. The decoded parts are added. E is the covariance B⁺B⁺' of decoded unit noise,
+    divided by the number ``unit``.
 
     Attributes:
         size: the number n of categories.
@@ -250,8 +250,8 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
     Attributes:
         contrasts: C, shape (n − 1, n); [1; C] is invertible.
-        off: for such a number, how many units of two rows may be outside the products of curves
-            because units are whole numbers; 0 for other attributes.
+        off: for a number whose squares are summed, how many units of two rows may be outside the
+            products of curves because units are whole numbers; 0 for other attributes.
         common: integers u, shape (n − 1,), of :attr:`centred`; empty, which means zeros, otherwise.
     """
 

@@ -124,8 +124,9 @@ def searched_move(
         orbits: the classes.
         shares: by type, the share of each T of this type, nonnegative.
         unequal: a factor in [−1, 1] of each class.
-        claimed: a bound found before, which is to be proven, with more work allowed. By default,
-            a new bound is returned, slightly enlarged, so that other machines can prove it too.
+        claimed: a bound that was found before. The search then proves this bound, with more work
+            allowed. By default, a new bound is returned. It is slightly enlarged, so that other
+            machines can prove it too.
     """
     total = math.fsum(share * orbits.size(T) for T, share in shares.items())
     if claimed is None:
