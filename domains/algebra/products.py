@@ -78,7 +78,7 @@ def kron(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
 
 
 def parts_over_time(domain: AbstractDomain) -> tuple[AbstractDomain, ...] | None:
-    """Return the factors of a Kronecker product if one of them is a workload over time.
+    """Return the factors of a Kronecker product if one factor is a workload over time.
 
     The noise of each factor may then be optimised separately. Otherwise, return None.
     """

@@ -12,8 +12,8 @@ leaves no spurious maxima. For boxes, k(k+1)/2 > n leaves none for almost every 
 Voroninski & Bandeira 2016). For other bodies, none has been found. Let the search stop at any U,
 and let x be the support point there. Then ``y_j ∝ ‖U'g_j‖/x_j``, scaled by the largest eigenvalue
 of ``Σ g_j g_j'/y_j``, is feasible: the bound is proven even if the search did not converge. An
-affine term g becomes one more interval with column g. The body is symmetric, so that its coordinate
-may be taken as 1.
+affine term g becomes one more interval with column g. The body is symmetric, so the coordinate of
+this interval may be taken as 1.
 
 For boxes, branch and bound then closes or narrows the gap: over signs, with the same y
 (``signs.py``), and in few dimensions over directions (``caps.py``). Where a gap is left,

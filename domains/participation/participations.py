@@ -27,7 +27,7 @@ _STARTS = 8
 class AbstractParticipations(AbstractDomain):
     """The changes that one person can make to the answers over all ticks of a stream.
 
-    They are sums of multiples of columns of the workload matrix.
+    These changes are sums of multiples of columns of the workload matrix.
 
     Attributes:
         matrix: A, shape (n, n), lower triangular with no zero on the diagonal; tick i adds

@@ -81,7 +81,7 @@ class Bound:
     def at_neighbor(self) -> bool:
         """Whether ``error`` bounds only the larger of the errors at a data set and at a neighbour.
 
-        It is true for guarantees under which a single data set may be answered without error.
+        This is so for guarantees under which a single data set may be answered without error.
         """
         return known_chi_squared(self.privacy) is None
 
@@ -98,7 +98,7 @@ class Bound:
     def neighbor_error(self, error: float) -> float:
         """Return the least error at the worst neighbour, given the error at the data set itself.
 
-        It is defined for guarantees under which a single data set has no bound.
+        This error is defined for guarantees under which a single data set has no bound.
 
         A mechanism may answer one data set without noise, but then its error at a neighbour is
         large (Nikolov & Tang 2023, Theorem 53).

@@ -150,10 +150,10 @@ def compare(
 
     All mechanisms protect the same neighbours, and all Gaussian ones have the same ρ. Laplace noise
     is ε-private with an ε that implies the budget: the ε of :class:`PureDP` and :class:`ApproxDP`,
-    √(2ρ) for zCDP (Bun & Steinke 2016, Proposition 3.3), and √(2α) for KL. For GDP and TV it is the
-    largest ε for which randomised response satisfies them: the outputs of no ε-private mechanism
-    are easier to distinguish. If no ε is known for a guarantee of your own, Laplace noise is left
-    out. Errors are those of continuous noise.
+    √(2ρ) for zCDP (Bun & Steinke 2016, Proposition 3.3), and √(2α) for KL. For GDP and TV, it is
+    the largest ε for which randomised response satisfies the guarantee. No other ε-private
+    mechanism has outputs that are easier to distinguish. If no ε is known for a guarantee of your
+    own, Laplace noise is left out. Errors are those of continuous noise.
 
     Args:
         domain: K.

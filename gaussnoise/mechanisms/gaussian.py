@@ -222,7 +222,7 @@ class GaussianMechanism(PickledByArguments):
     def bound(self) -> Bound | None:
         """The lower bound on the error of every unbiased mechanism with the same privacy guarantee.
 
-        It is None under policy graphs, and for budgets that grow with numbers in a record.
+        The bound is None under policy graphs, and for budgets that grow with numbers in a record.
 
         >>> noise = gn.optimal_noise(gn.LpBall(3, 2), neighbors="add-remove")
         >>> mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.1))

@@ -1,9 +1,9 @@
 r"""Randomisers of unit vectors under local privacy, which send a vector of a random codebook.
 
-A *token* is drawn independently of the record. It determines N = 2h *candidates* ±u_1 … ±u_h, by a
-hash function that anyone can compute. The k candidates closest to the unit vector y are the *cap*.
-With probability a, a candidate is chosen uniformly from the cap, otherwise from the other N − k
-candidates. The message is the token and the candidate's index.
+A *token* is drawn independently of the record. The token determines N = 2h *candidates* ±u_1 …
+±u_h, by a hash function that anyone can compute. The k candidates closest to the unit vector y are
+the *cap*. With probability a, a candidate is chosen uniformly from the cap, otherwise from the
+other N − k candidates. The message is the token and the candidate's index.
 
 Proof of ε-privacy for the floating-point program. Messages are from a finite set, and for every y
 

@@ -38,11 +38,12 @@ def dual_norm(
 ) -> "DualNorm":
     r"""Return the dual norm ``γ_(p)*(A) = max { Σ A_ij B_ij : γ_(p)(B) <= 1 }``, certified.
 
-    It equals ``max Σ A_ij <u_i, v_j>`` over vectors with ``‖v_j‖ <= 1`` and ``‖(‖u_i‖)_i‖_p <= 1``.
-    At p = ∞ all u_i, v_j are unit vectors. The dual norm is then Grothendieck's semidefinite
-    relaxation of the largest ``Σ A_ij s_i t_j`` over signs s_i, t_j. The relaxation is at most
-    1.7823 times as large as the largest sum. By duality, ``γ_(p)*(A) = min ‖W^{-1/2} A Λ^{-1/2}‖``,
-    an operator norm, over weights as in :class:`Witness`.
+    The dual norm equals ``max Σ A_ij <u_i, v_j>`` over vectors with ``‖v_j‖ <= 1`` and
+    ``‖(‖u_i‖)_i‖_p <= 1``. At p = ∞ all u_i, v_j are unit vectors. The dual norm is then
+    Grothendieck's semidefinite relaxation of the largest ``Σ A_ij s_i t_j`` over signs s_i, t_j.
+    The relaxation is at most 1.7823 times as large as the largest sum. By duality,
+    ``γ_(p)*(A) = min ‖W^{-1/2} A Λ^{-1/2}‖``, an operator norm, over weights as in
+    :class:`Witness`.
 
     Neither bound relies on the solver's accuracy: the lower bound is recomputed from the normalised
     vectors, and the upper bound from the weights by singular values.

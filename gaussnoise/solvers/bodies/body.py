@@ -278,8 +278,8 @@ def moved_back(domain: AbstractDomain, protected: Protected) -> tuple[AbstractDo
     """Return the domain shifted near the origin, so that rounding is small, and the shift.
 
     Differences do not depend on a shift, so for K − K the domain is always shifted. If the domain K
-    is covered up to a shift, it is shifted only if it is far away. For K ∪ −K nothing is shifted,
-    since its size depends on the shift.
+    is covered up to a shift, K is shifted only if it is far from the origin. For K ∪ −K nothing is
+    shifted, since its size depends on the shift.
     """
     if protected != "add-remove":
         still, shift = domain._apart()

@@ -116,7 +116,7 @@ def symmetric_basis(r: int) -> Array:
 def enclosing_ball(
     B: Array, Y: Array, p: float, centered: bool
 ) -> tuple[Array, Array, float, Array]:
-    """Return a feasible (Q, v), its objective, and an ellipsoid around it that holds the optimum.
+    """Return feasible (Q, v), its objective, and an ellipsoid around (Q, v) that holds the optimum.
 
     Q is the covariance in the coordinates Y of the points (basis B), and v the center.
     """

@@ -134,8 +134,9 @@ class Band:
     def slope(self, C: Array, mixing: Array, inverses: list[Array], weights: Array) -> Array:
         """Return ``−2 Bᵀ diag(weights) B C⁻ᵀ`` on the band, B = A C⁻¹.
 
-        It is the derivative by C of the weighted sum of squared row norms of B, the answers'
-        variances. ``mixing`` is B, and ``inverses`` are those of the diagonal blocks of C.
+        The squared row norms of B are the answers' variances. The result is the derivative by C of
+        the weighted sum of these variances. ``mixing`` is B, and ``inverses`` are those of the
+        diagonal blocks of C.
         """
         slope, before, earlier = np.zeros_like(C), None, None
         for own, inverse in zip(self.parts, inverses, strict=True):

@@ -73,8 +73,9 @@ def table_noise(
     then also over weights of patterns: sets of attributes in which the record and its replacement
     differ.
 
-    The solver begins with a few patterns, and adds those that change the measurements most. They
-    are found by computing the change for all patterns, or by a search if patterns are too many.
+    The solver begins with a few patterns, and adds those that change the measurements most. If
+    patterns are few, the change is computed for all of them. Otherwise, a search finds the patterns
+    to add.
     """
     patterns: Patterns = np.zeros((1, len(workload.moving.classes)), dtype=np.intp)
     if not workload.residuals:

@@ -117,8 +117,8 @@ def searched_move(
 ) -> float:
     """Return a proven bound on ``max_D 2 Σ_T share_T (1 − Π_{i∈T∩D} unequal_i)``.
 
-    This is the largest squared change of the measurements by a replaced record. A pattern D is a
-    set of attributes in which two records differ, and T runs over the measured attribute sets.
+    The maximum is the largest squared change of the measurements by a replaced record. A pattern D
+    is a set of attributes in which two records differ, and T runs over the measured attribute sets.
 
     Args:
         orbits: the classes.
