@@ -57,7 +57,7 @@ class AbstractDomain(Storable, abc.ABC):
     without a center, ``_difference`` may return K − K as a domain of its own, since the bound of
     the general oracle may be twice the maximum (Jung 1901). With a name like
     ``stored_as = "disc"``, results computed from the domain can be saved. Files then hold the
-    arguments of its constructor, each of which must be an attribute of the same name: a number, an
+    arguments of its constructor. Each argument must be an attribute of the same name: a number, an
     array, a tuple or a set.
 
     >>> class Disc(AbstractDomain):

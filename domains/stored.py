@@ -19,8 +19,8 @@ class Storable:
 
     A class of your own is stored if it sets ``stored_as``, and keeps every argument of its
     constructor under the argument's name: numbers, arrays of doubles, tuples, sets and bases. Files
-    may be untrusted, so its constructor must validate its arguments. No file names a module:
-    your class has to be defined, or imported, before its files are read.
+    may be untrusted, so the constructor must validate its arguments. No file names a module: your
+    class has to be defined, or imported, before its files are read.
 
     Attributes:
         stored_as: the name of the class in files. It is unique, and subclasses do not inherit it.

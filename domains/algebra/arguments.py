@@ -45,7 +45,8 @@ def points_of(K: AbstractDomain) -> Array | None:
 def points_of_all(parts: Sequence[AbstractDomain], dim: int) -> list[Array] | None:
     """Return a list of points for each part, or None if a list is missing or there are too many.
 
-    The limit is on all choices of one point of every part, each a vector in R^dim.
+    The limit is on the number of choices of one point from every part; each choice is a vector in
+    R^dim.
     """
     points = [listed for listed in map(points_of, parts) if listed is not None]
     combinations = math.prod(map(len, points))

@@ -350,9 +350,9 @@ class Translate(AbstractDomain):
 
 
 def pulls_back(domain: AbstractDomain) -> bool:
-    """Return whether the domain is, or contains, an image A K with maxima that are found over K.
+    """Return whether the domain is, or contains, an image A K whose maxima are found over K.
 
-    Coordinates in K may be larger than those in A K, and so may rounding errors.
+    Coordinates in K may be larger than those in A K. Rounding errors may then be larger, too.
     """
     own = isinstance(domain, LinearImage) and domain._image() is None
     return own or any(pulls_back(part) for part in parts_of(domain))

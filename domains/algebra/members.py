@@ -25,8 +25,8 @@ def contains(domain: AbstractDomain, x: Array) -> bool:
 def magnitudes(domain: AbstractDomain) -> Array:
     """Return a bound for each coordinate on the absolute numbers from which it is computed.
 
-    It bounds the rounding of members. A class of your own is assumed to compute members with an
-    error of a few units in the last place of its bounding box.
+    The result bounds the rounding of members. A class of your own is assumed to compute members
+    with an error of a few units in the last place of its bounding box.
     """
     return domain._magnitudes()
 

@@ -78,7 +78,7 @@ def kron(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
 
 
 def parts_over_time(domain: AbstractDomain) -> tuple[AbstractDomain, ...] | None:
-    """Return the factors of a Kronecker product if one of them is a workload over time.
+    """Return the factors of a Kronecker product if one factor is a workload over time.
 
     The noise of each factor may then be optimised separately. Otherwise, return None.
     """
@@ -270,8 +270,9 @@ class Kronecker(AbstractDomain):
     other factor.
 
     Otherwise the search for a support point alternates between the factors, and may stop at a local
-    maximum. The support function then also has a proven bound. It is exact for ellipsoids about the
-    origin; for other bodies, its excess depends on how far the factors are from ellipsoids.
+    maximum. The support function then also has a proven bound. The bound is exact for ellipsoids
+    about the origin. For other bodies, the excess of the bound depends on how far the factors are
+    from ellipsoids.
     """
 
     left: AbstractDomain

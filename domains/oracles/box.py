@@ -51,9 +51,10 @@ def largest_quadratic(form: Array) -> Array:
 def largest_squares(factor: Array, exponents: NDArray[np.intp]) -> tuple[Array, float]:
     """Return a v in the box where ``‖factor ψ(v)‖²`` is nearly largest, and an upper bound on it.
 
-    ψ_k(v) = Π_i v_i^{exponents[k, i]} has degree at most two, so its square has at most four in
-    each coordinate. In the Bernstein basis of a part of the box, the largest coefficient is
-    an upper bound, and those at corners are values. Parts are halved until the bound is close.
+    ψ_k(v) = Π_i v_i^{exponents[k, i]} has degree at most two, so its square has degree at most four
+    in each coordinate. In the Bernstein basis of a part of the box, the largest coefficient is an
+    upper bound, and the coefficients at corners are values. Parts are halved until the bound is
+    close.
 
     Args:
         factor: shape (r, N).

@@ -6,9 +6,9 @@ Z = {G x : \|x_j\| <= 1} has the support function h(v) = Σ_j \|<g_j, v>\|. Its 
     ‖z‖ <= h(v) / (‖v‖ cos R),
 
 and a cap is closed once this is at most the longest vertex found. The faces of the cube [−1, 1]^r
-represent all directions up to their sign. They are cut into boxes, each inside the cap about its
-middle. Near the longest vertices, caps become so small that few hyperplanes <g_j, u> = 0 meet them.
-With s the signs of <g_j, v>, unit vectors u of the cap satisfy
+represent all directions up to their sign. The faces are cut into boxes, each inside the cap about
+its middle. Near the longest vertices, caps become so small that few hyperplanes <g_j, u> = 0 meet
+them. With s the signs of <g_j, v>, unit vectors u of the cap satisfy
 
     h(u) = <G s, u> + 2 Σ_j max(0, −s_j <g_j, u>)
          <= ‖G s‖ + 2 Σ_j max(0, ‖g_j‖ sin R − \|<g_j, v>\| cos R / ‖v‖),

@@ -204,7 +204,7 @@ class _Search:
 def nearest_combination(atoms: Array, weights: Array) -> tuple[Array, Array]:
     """Return the convex combination of the atoms that is nearest to 0.
 
-    It is returned as the atoms with positive weights, and these weights.
+    The result is the atoms with positive weights, and these weights.
     """
     while True:
         # the least squares solution of [atoms' ; 1'] m = (0, 1), rescaled to sum 1, gives the

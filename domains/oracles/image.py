@@ -295,11 +295,11 @@ class ConvexImage:
     def max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
         """Return bounds on the largest (x − center)' form (x − center).
 
-        It is exact for points, for one Euclidean ball, for boxes in a plane, and for boxes of up to
-        22 columns (21 if ``center`` is not the center of the box). It is also exact if A' form A is
-        diagonal and the set is symmetric about ``center``, and for most other boxes of up to about
-        40 columns or in up to 6 dimensions. Otherwise ``upper_bound <= (π/2) · sup``, up to
-        convergence (Nesterov 1998; Grothendieck's inequality): see ``squared_norm.py``,
+        The bounds are exact for points, for one Euclidean ball, for boxes in a plane, and for boxes
+        of up to 22 columns (21 if ``center`` is not the center of the box). They are also exact if
+        A' form A is diagonal and the set is symmetric about ``center``, and for most other boxes of
+        up to about 40 columns or in up to 6 dimensions. Otherwise ``upper_bound <= (π/2) · sup``,
+        up to convergence (Nesterov 1998; Grothendieck's inequality): see ``squared_norm.py``,
         ``signs.py`` and ``caps.py``.
         """
         columns = self.matrix * self._widths

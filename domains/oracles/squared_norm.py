@@ -7,13 +7,13 @@ dual: any y with diag(y) ⪰ Q = G'G gives ``sup_L x'Qx <= h_T(y)``, and the lea
     ‖U‖_F = 1},
 
 at most π/2 times the supremum (Nesterov 1998; Grothendieck's inequality for positive semidefinite
-matrices). The last form has r × k unknowns, r the rows of G. It is concave in UU', so that k = r
-leaves no spurious maxima; for boxes k(k+1)/2 > n does so for almost every Q (Boumal, Voroninski &
-Bandeira 2016), and none has been found for other bodies. Let the search stop at any U, with the
-support point x there. Then ``y_j ∝ ‖U'g_j‖/x_j``, scaled by the largest eigenvalue of ``Σ g_j
-g_j'/y_j``, is feasible: the bound is proven even if the search did not converge. An affine term g
-becomes one more interval with column g. The body is symmetric, so that its coordinate may be taken
-as 1.
+matrices). The last form has r × k unknowns, where G has r rows. It is concave in UU', so k = r
+leaves no spurious maxima. For boxes, k(k+1)/2 > n leaves none for almost every Q (Boumal,
+Voroninski & Bandeira 2016). For other bodies, none has been found. Let the search stop at any U,
+and let x be the support point there. Then ``y_j ∝ ‖U'g_j‖/x_j``, scaled by the largest eigenvalue
+of ``Σ g_j g_j'/y_j``, is feasible: the bound is proven even if the search did not converge. An
+affine term g becomes one more interval with column g. The body is symmetric, so the coordinate of
+this interval may be taken as 1.
 
 For boxes, branch and bound then closes or narrows the gap: over signs, with the same y
 (``signs.py``), and in few dimensions over directions (``caps.py``). Where a gap is left,

@@ -13,9 +13,9 @@ columns of G are nearly orthogonal, and few are violated: for 200 normal columns
 11 % of the length without these inequalities is still 8.8 % with all of them.
 
 μ comes from an alternating direction method of multipliers (Boyd et al. 2011), with one copy of X
-that is semidefinite, and one copy of three of its entries for each inequality. Its steps are
-projections onto convex sets, which enlarge no difference that another machine's rounding makes;
-their number is fixed. Wherever it stops, any μ >= 0 gives a valid bound.
+that is semidefinite, and one copy of three of its entries for each inequality. The number of steps
+is fixed. The steps are projections onto convex sets, so they enlarge no difference that another
+machine's rounding makes. Wherever the method stops, any μ >= 0 gives a valid bound.
 """
 
 import numpy as np

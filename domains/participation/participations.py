@@ -27,7 +27,7 @@ _STARTS = 8
 class AbstractParticipations(AbstractDomain):
     """The changes that one person can make to the answers over all ticks of a stream.
 
-    They are sums of multiples of columns of the workload matrix.
+    These changes are sums of multiples of columns of the workload matrix.
 
     Attributes:
         matrix: A, shape (n, n), lower triangular with no zero on the diagonal; tick i adds
@@ -97,13 +97,13 @@ class AbstractParticipations(AbstractDomain):
 class CountParticipations(AbstractParticipations):
     r"""The changes by one person who adds, or removes, a number from 0 to 1 in each tick.
 
-    The set is ``± {Σ_{i ∈ π} s_i a_i : 0 <= s_i <= 1}`` over allowed sets π of ticks, a_i column i
-    of ``matrix`` A.
+    Let a_i be column i of ``matrix`` A. The set is ``± {Σ_{i ∈ π} s_i a_i : 0 <= s_i <= 1}`` over
+    allowed sets π of ticks.
 
-    ``max_quadratic`` is exact if all subsets of patterns can be listed (up to 8192), or if X = A'HA
-    is elementwise nonnegative and patterns are few: the form then grows with every s_i, and is
-    largest at full patterns. Otherwise ``upper_bound`` is found by dynamic programming on the
-    positive part of X, since ``s_i X_ij s_j <= max(X_ij, 0)``.
+    ``max_quadratic`` is exact if all subsets of patterns can be listed (up to 8192). It is also
+    exact if X = A'HA is elementwise nonnegative and patterns are few: the form then grows with
+    every s_i, and is largest at full patterns. Otherwise ``upper_bound`` is found by dynamic
+    programming on the positive part of X, since ``s_i X_ij s_j <= max(X_ij, 0)``.
 
     Args:
         matrix: A, shape (n, n), lower triangular with no zero on the diagonal.
@@ -183,15 +183,15 @@ class CountParticipations(AbstractParticipations):
 class VectorParticipations(AbstractParticipations):
     r"""The changes by one person who adds a vector of length at most one in each tick.
 
-    The set is ``{Σ_{i ∈ π} s_i a_i : |s_i| <= 1}`` over allowed sets π of ticks, a_i column i of
-    the workload A.
+    Let a_i be column i of the workload A. The set is ``{Σ_{i ∈ π} s_i a_i : |s_i| <= 1}`` over
+    allowed sets π of ticks.
 
     The set has one coordinate of the members of ``{Σ_{i ∈ π} a_i ⊗ u_i : ‖u_i‖₂ <= 1}``.
 
     The vectors u_i, for example gradients, may have any dimension; each of their coordinates gets
     independent noise of covariance M. :func:`optimal_noise` covers all coordinates. So does
-    ``upper_bound`` of ``max_quadratic``: the largest ``Σ_{ij} X_ij ⟨u_i, u_j⟩``, X = A'HA, is a
-    semidefinite programme, which is solved exactly if patterns are few.
+    ``upper_bound`` of ``max_quadratic``. With X = A'HA, the largest ``Σ_{ij} X_ij ⟨u_i, u_j⟩`` is a
+    semidefinite programme. It is solved exactly if patterns are few.
 
     Args:
         matrix: A, shape (n, n), lower triangular with no zero on the diagonal.

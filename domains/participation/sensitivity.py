@@ -113,10 +113,10 @@ def vector_bound(who: AbstractPatterns, X: Array) -> float:
 
     X is positive semidefinite, and X_ππ has its rows and columns in π.
 
-    This is the largest effect of vectors of length one. Z is their Gram matrix, and every such Z is
-    the Gram matrix of vectors of dimension |π|, so the semidefinite programme is no relaxation. The
-    bound is exact, up to rounding, if patterns are few; else it is :func:`form_bound` of |X_ij|,
-    since |Z_ij| <= 1.
+    The maximum is the largest effect of vectors of length one. Z is the Gram matrix of these
+    vectors, and every such Z is the Gram matrix of vectors of dimension |π|, so the semidefinite
+    programme is no relaxation. The bound is exact, up to rounding, if patterns are few; else it is
+    :func:`form_bound` of |X_ij|, since |Z_ij| <= 1.
     """
     rough = form_bound(who, np.abs(X))
     if not who.lists_few:

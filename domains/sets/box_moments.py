@@ -58,15 +58,15 @@ class BoxMoments(AbstractBoxImage):
 
     Sums of these over records are the count, the sums, and the sums of squares and products of d
     numbers: all that means, variances, correlations and linear regressions need. Products
-    ``x_i x_j``, i <= j, are in lexicographic order. The best noise for this set is smaller than
-    that of tables with squares of clipped numbers (:class:`Clipped`), which protect more points
-    than these. Errors of a sum of squares and of a count are in different units:
-    ``np.diag(weights) @ K`` makes them comparable.
+    ``x_i x_j``, i <= j, are in lexicographic order. Tables with squares of clipped numbers
+    (:class:`Clipped`) protect more points, so the best noise for this set is smaller than theirs.
+    Errors of a sum of squares and of a count are in different units: ``np.diag(weights) @ K`` makes
+    them comparable.
 
     ``support_point`` is exact. ``max_quadratic`` bounds a polynomial of degree four by branch and
     bound on its coefficients in the Bernstein basis (Garloff 1986), to about a relative 5e-10. For
-    ``K − K``, it does the same for up to three numbers; with three, the limit on parts may leave a
-    wider gap (0.6 % on [−1, 1]³). With more numbers, its bound is within a factor two.
+    ``K − K``, it does the same for up to three numbers. With three, the limit on parts may leave a
+    wider gap (0.6 % on [−1, 1]³). With more than three, the bound is within a factor two.
 
     Args:
         low: smallest values of the numbers, shape (d,), 1 <= d <= 5.

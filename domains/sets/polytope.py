@@ -94,9 +94,9 @@ class Polytope(AbstractPolytope):
     def cuts(cls, graph: "networkx.Graph") -> Self:
         """Return the cut polytope of a graph (Deza & Laurent 1997, "Geometry of Cuts and Metrics").
 
-        Every set S of nodes gives one vertex: one coordinate per edge, in the order of
-        ``graph.edges``, is 1 if the edge joins S with its complement, and 0 otherwise. There are
-        2^(nodes − components) vertices.
+        Every set S of nodes gives one vertex, with one coordinate per edge in the order of
+        ``graph.edges``. The coordinate is 1 if the edge joins S with its complement, and 0
+        otherwise. There are 2^(nodes − components) vertices.
 
         Args:
             graph: an undirected networkx graph with at least one edge, without self-loops or

@@ -16,7 +16,8 @@ class Arcs(AbstractRuns):
     """The count of every run of categories on a circle, such as 22 to 3 o'clock.
 
     Runs of one category come first, then runs of two, and so on; the last is the whole circle.
-    :class:`Ranges` has only runs that do not pass the end, :class:`Windows` only one width.
+    :class:`Ranges` has only runs that do not pass the end. :class:`Windows` has only runs of one
+    width.
 
     >>> Arcs(3).labels(["a", "b", "c"])
     ('a', 'b', 'c', 'a to b', 'b to c', 'c to a', 'a to c')

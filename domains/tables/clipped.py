@@ -19,11 +19,11 @@ class Clipped(AbstractBase):
 
     The categories are virtual. A number x, with ``t = (x − low) / (high − low)``, has the weight
     ``1 − t`` on the first category and t on the second. If squares are summed, there are three
-    categories, with weights ``(1 − t)²``, ``2t(1 − t)`` and ``t²`` of x (Bernstein 1912). A
-    record is then a convex combination of categories, so that noise that protects every category
-    also protects the record. Without squares, every category is a possible record, so the noise is
-    not larger than necessary. With squares, the middle category is no possible record, and noise
-    that protects it is larger than necessary: a plan makes noise for records, and
+    categories, with weights ``(1 − t)²``, ``2t(1 − t)`` and ``t²`` of x (Bernstein 1912). A record
+    is then a convex combination of categories. So noise that protects every category also protects
+    the record. Without squares, every category is a possible record, so the noise is not larger
+    than necessary. With squares, the middle category is no possible record, and noise that protects
+    this category is larger than necessary. A plan therefore makes noise for records.
     :class:`BoxMoments` has the least noise for numbers alone.
 
     Args:

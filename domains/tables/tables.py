@@ -77,7 +77,8 @@ class AbstractTables(AbstractFiniteDomain):
     def content(self) -> tuple[object, ...] | None:
         """The values that decide whether two tables are equal; None if they are unknown.
 
-        They are unknown if a base is of a user's own class, which may define equality by itself.
+        The values are unknown if a base is of a user's own class. Such a class may define equality
+        by itself.
         """
         known = all(is_known(base) for term in self.terms for _, base in term)
         return (type(self), self.sizes, self.terms, self.weights) if known else None

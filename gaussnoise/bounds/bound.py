@@ -32,8 +32,8 @@ _MOST_TIMES = 10_000  # largest multiple of a scale tried; about 1/√(2ρ) is b
 class Bound:
     """A proof that no unbiased private mechanism has a smaller error.
 
-    :func:`lower_bound` makes it. It also covers mechanisms that do not add noise: only their mean
-    must be right on every data set.
+    :func:`lower_bound` makes such proofs. A proof also covers mechanisms that do not add noise:
+    only their mean must be right on every data set.
 
     Attributes:
         error: no unbiased mechanism has a smaller ``‖sd‖_p`` at the data sets that ``explain()``
@@ -54,8 +54,8 @@ class Bound:
         unbiased: "empirical", for the mean of the data; "distributional", for the mean of the
             distribution from which the data were drawn.
         private: whether the bound was computed from data, and must not be published.
-        least: smallest number of records for which the bound is proven, which is the largest
-            number of records of one person.
+        least: smallest number of records for which the bound is proven: the largest number of
+            records of one person.
         deviation: standard deviation of the mean of n draws from the distribution P, ``√(tr(W cov
             P)/n)``, if P was given; ``error²`` includes its square.
 
@@ -81,7 +81,7 @@ class Bound:
     def at_neighbor(self) -> bool:
         """Whether ``error`` bounds only the larger of the errors at a data set and at a neighbour.
 
-        It is true for guarantees under which a single data set may be answered without error.
+        This is so for guarantees under which a single data set may be answered without error.
         """
         return known_chi_squared(self.privacy) is None
 
@@ -98,7 +98,7 @@ class Bound:
     def neighbor_error(self, error: float) -> float:
         """Return the least error at the worst neighbour, given the error at the data set itself.
 
-        It is defined for guarantees under which a single data set has no bound.
+        This error is defined for guarantees under which a single data set has no bound.
 
         A mechanism may answer one data set without noise, but then its error at a neighbour is
         large (Nikolov & Tang 2023, Theorem 53).
@@ -253,11 +253,12 @@ def proven(privacy: AbstractPrivacy, n: int | None, unbiased: Unbiased) -> Abstr
     r"""Return the guarantee of a mechanism that is unbiased for the mean of the data.
 
     For "distributional" this is not the given mechanism M, but M̃, which shuffles the n records
-    uniformly and then applies M. M is unbiased for the mean μ(P) of every distribution P on K from
-    n independent draws; M̃ is then unbiased for the mean of the data, and as private as M.
+    uniformly and then applies M. M is unbiased for the mean μ(P) of every distribution P on K, if
+    the n records are independent draws from P. Then M̃ is unbiased for the mean of the data, and as
+    private as M.
 
     The error at P is bounded by errors at data sets, so every data set must have a bound under the
-    guarantee. For other guarantees, data are resampled: see :func:`resampled`.
+    guarantee. If a guarantee has no such bound, data are resampled: see :func:`resampled`.
 
     Source: ours; it replaces Nikolov & Tang (2023), Theorems 58 and 59, which have a larger ε.
     """

@@ -67,11 +67,11 @@ def certify(
             measured ones.
         neighbors: "add-remove", "replace" or a policy graph on the cells, as in
             :func:`optimal_noise`. If the number of records is public, estimates use it.
-        participation: for data over time, the ticks that one person may occupy. A is
-            then lower triangular, (n, n), with no zero on the diagonal, and column i of A and of C
-            belongs to tick i. Whether the answer at tick t needs later outputs is not checked. If
-            omitted and the strategy is a generator from :func:`~gaussnoise.streams.noise`, the
-            participation of that generator.
+        participation: for data over time, the ticks that one person may occupy. A is then lower
+            triangular, (n, n), with no zero on the diagonal, and column i of A and of C belongs to
+            tick i. Whether the answer at tick t needs later outputs is not checked. If omitted, and
+            if the strategy is a generator from :func:`~gaussnoise.streams.noise`, the participation
+            is that of the generator.
         domain: the set K of records, with the columns of both matrices as coordinates; if
             omitted, a record is in one cell.
         standard_deviation: that of the noise of all outputs, or of each, shape (outputs,). The

@@ -145,15 +145,15 @@ def compare(
     """Compare optimal Gaussian noise with spherical, independent and Laplace noise, and a bound.
 
     Laplace noise is added to the answers or, if the error is then smaller, to the number of records
-    at each listed point. Under (ε, δ) with a small δ, it can have the least error of all mechanisms
-    on workloads of few cells.
+    at each listed point. Under (ε, δ) with a small δ, Laplace noise can have the least error of all
+    mechanisms on workloads of few cells.
 
     All mechanisms protect the same neighbours, and all Gaussian ones have the same ρ. Laplace noise
     is ε-private with an ε that implies the budget: the ε of :class:`PureDP` and :class:`ApproxDP`,
-    √(2ρ) for zCDP (Bun & Steinke 2016, Proposition 3.3), and √(2α) for KL. For GDP and TV it is the
-    largest ε for which randomised response satisfies them: the outputs of no ε-private mechanism
-    are easier to distinguish. If no ε is known for a guarantee of your own, Laplace noise is left
-    out. Errors are those of continuous noise.
+    √(2ρ) for zCDP (Bun & Steinke 2016, Proposition 3.3), and √(2α) for KL. For GDP and TV, it is
+    the largest ε for which randomised response satisfies the guarantee. No other ε-private
+    mechanism has outputs that are easier to distinguish. If no ε is known for a guarantee of your
+    own, Laplace noise is left out. Errors are those of continuous noise.
 
     Args:
         domain: K.

@@ -38,20 +38,20 @@ def lower_bound(
 ) -> Bound:
     r"""Return the error that no unbiased private mechanism can beat, with a proof.
 
-    Here γ°_p(S) is the least ``‖sd(M)‖_p`` of a covariance M that covers S (``optimal_noise``), and
-    χ² the largest χ² divergence between outputs on neighbours: ``4 sinh²(ε/2)``, ``e^{2ρ} − 1`` or
-    ``e^{μ²} − 1``. Under replacement, ``‖sd‖_p >= γ°_p(K − K) / (2nχ)`` for all data, and
-    ``γ°_p(S_X) / (nχ)`` at the data set X, where ``S_X = {±(x − y)}`` over records x of X and all y
-    in K. For few listed points, and for tables of up to about eleven attributes, the bound for all
-    data is the larger of two numbers: the first bound, and the least value of the second bound over
-    data whose records are all equal. Under add-remove, the bound on sums is ``γ°_p(K ∪ −K) / χ``
-    for all data.
+    Let γ°_p(S) be the least ``‖sd(M)‖_p`` of a covariance M that covers S (``optimal_noise``). Let
+    χ² be the largest χ² divergence between outputs on neighbours: ``4 sinh²(ε/2)`` for ε-privacy,
+    ``e^{2ρ} − 1`` for ρ-zCDP, and ``e^{μ²} − 1`` for μ-GDP. Under replacement,
+    ``‖sd‖_p >= γ°_p(K − K) / (2nχ)`` for all data, and ``γ°_p(S_X) / (nχ)`` at the data set X,
+    where ``S_X = {±(x − y)}`` over records x of X and all y in K. For few listed points, and for
+    tables of up to about eleven attributes, the bound for all data is the larger of two numbers:
+    the first bound, and the least value of the second bound over data whose records are all equal.
+    Under add-remove, the bound on sums is ``γ°_p(K ∪ −K) / χ`` for all data.
 
-    Mechanisms that are unbiased for the mean of a distribution P have the same bounds, and a larger
-    one if P is given: ``‖sd‖² >= γ²/(nχ)² + tr(W cov P)/n``, W = diag(w), w the proof's weights.
-
-    Under local privacy, √n replaces n. At X, γ° is replaced by the root mean square over records of
-    ``γ°_p({±(x_i − y)})``, with the same coordinate weights for all records.
+    Mechanisms that are unbiased for the mean of a distribution P have the same bounds. If P is
+    given, they have a larger one: ``‖sd‖² >= γ²/(nχ)² + tr(W cov P)/n``. Here W = diag(w), and w
+    are the proof's weights of coordinates. Under local privacy, √n replaces n. At X, γ° is then
+    replaced by the root mean square over records of ``γ°_p({±(x_i − y)})``, with the same
+    coordinate weights for all records.
 
     Under (ε, δ), total variation and KL privacy, some data sets can be answered without error. The
     bound is then on the largest error among the data set and its neighbours: see
@@ -68,10 +68,10 @@ def lower_bound(
         data: a data set, for a bound at this one: records as rows, or row indices of listed points.
             The result depends on the data without noise: NOT PRIVATE. Under add-remove, all data
             sets have the same bound, and ``data`` is refused.
-        unbiased: "empirical", for the mean of the records; "distributional", for the mean of any
-            distribution on K from which they are n independent draws (not under :class:`KL`).
-            If ``data`` are given, they are that distribution (all records equally likely), and the
-            variance of its draws is part of the bound.
+        unbiased: "empirical", for the mean of the records. "distributional", for the mean of any
+            distribution on K, where the records are n independent draws from it (not under
+            :class:`KL`). If ``data`` are given, they are this distribution, with all records
+            equally likely, and the variance of its draws is part of the bound.
         tol: relative gap of the certificate that proves the bound.
 
     Returns:

@@ -24,10 +24,10 @@ _TRIED = 0.1  # share of a record's weight that its newest point gets
 def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) -> Proof:
     r"""Return a proof of a lower bound on ``√(max_w Σ_i f_i γ_w(x_i − K)²)``, for rows x_i of data.
 
-    The maximum is over coordinate weights w with ``‖w‖_{s*} <= 1``, s* = p/(p − 2). K is the
-    domain, f_i the share of records equal to row i, and ``γ_w(S)`` the largest ``tr((W^{1/2} C
-    W^{1/2})^{1/2})`` over second moments C of measures on S, W = diag(w). No ``‖sd‖_p²`` at the
-    data is smaller than the square of this number over (nχ)² (χ as in :func:`lower_bound`).
+    K is the domain, and f_i is the share of records equal to row i. The maximum is over coordinate
+    weights w with ``‖w‖_{s*} <= 1``, where s* = p/(p − 2). Let W = diag(w). Then ``γ_w(S)`` is the
+    largest ``tr((W^{1/2} C W^{1/2})^{1/2})`` over second moments C of measures on S. Let b be the
+    bound, and χ that of :func:`lower_bound`. At the data, ``‖sd‖_p²`` is at least ``b²/(nχ)²``.
 
     All records have the same weights w, but each has its own measure. Every intermediate result of
     the search proves a bound, and the best one is returned.

@@ -44,8 +44,8 @@ def records_of(domain: AbstractDomain, data: "ArrayLike") -> tuple[Array, Array]
 def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractDomain:
     """Return the differences between records of the data and records that may replace them.
 
-    The set has x − y, y − x or both. Of too many records, some are left out: a subset gives a
-    valid bound too.
+    The set has x − y, y − x or both. If there are too many records, some are left out. A subset
+    gives a valid bound, too.
     """
     members = domain._listed()
     if members is None:

@@ -34,8 +34,8 @@ _CLIPS = np.geomspace(1.0, 1e9, 60)
 def known_chi_squared(privacy: AbstractPrivacy) -> tuple[float, str] | None:
     """Return the largest χ² divergence between outputs on neighbours, and the reason as text.
 
-    If the guarantee gives no number, it is the least number of all guarantees that it implies;
-    None if none of these gives a number.
+    If the guarantee itself gives no number, the result is the least number of all guarantees that
+    it implies. If none of these gives a number, the result is None.
     """
     own = privacy.chi_squared()
     if own is not None:
@@ -109,7 +109,7 @@ class TradeOff:
         return TradeOff(*(known_epsilon_delta(privacy) or (0.0, 1.0)))
 
     def kappa(self, other: Array | float) -> Array:
-        """Return κ(α), a lower bound on α Var_P + (1 − α) Var_Q, from ``other``, which is 1 − α.
+        """Return κ(α), a lower bound on α Var_P + (1 − α) Var_Q, for ``other`` = 1 − α.
 
         Var_P and Var_Q are the variances of an estimate at two neighbours whose means are one
         apart.

@@ -2,10 +2,11 @@
 
 γ° of a set is the least ``‖sd‖_p`` of Gaussian noise whose covariance covers the set.
 
-Data with different records allow these changes and more. So the bound for the record x with the
-least γ° of {±(x − y)} holds for all data, and does not depend on them. In tables all records are
-equivalent, so x may be fixed. The symmetries that keep x permute the other categories of every
-attribute, and a small problem is left.
+If all records equal x, one replacement changes their sum by ±(x − y). Data with different records
+allow changes of this kind and more. So the bound for the record x with the least γ° of {±(x − y)}
+holds for all data, and does not depend on them. In tables all records are equivalent, so x may be
+fixed. The symmetries that keep x permute the other categories of every attribute, and a small
+problem is left.
 """
 
 import itertools

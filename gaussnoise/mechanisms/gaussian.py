@@ -63,10 +63,10 @@ class GaussianMechanism(PickledByArguments):
     The covariance of the noise is ``M · sensitivity_squared / (2ρ n²)`` (without n² for sums),
     where M is the covariance of ``noise``.
 
-    For listed points, the strategy ``b_i`` (point_i = origin + L b_i, M = L L') is rounded to
-    integers before any data are read. For bodies, every record is rounded to a public grid, without
-    regard to other records. A release sums integers exactly, adds discrete Gaussian noise drawn by
-    OpenDP, and only then decodes to real numbers.
+    Listed points have coordinates ``b_i``, with ``point_i = origin + L b_i`` and ``M = L L'``.
+    These coordinates are rounded to integers before any data are read. For bodies, every record is
+    rounded to a public grid, without regard to other records. A release sums integers exactly, adds
+    discrete Gaussian noise drawn by OpenDP, and only then decodes to real numbers.
 
     Formal guarantees:
         * ρ-zCDP for the stated relation, with a proven integer sensitivity of the *rounded*
@@ -222,7 +222,7 @@ class GaussianMechanism(PickledByArguments):
     def bound(self) -> Bound | None:
         """The lower bound on the error of every unbiased mechanism with the same privacy guarantee.
 
-        It is None under policy graphs, and for budgets that grow with numbers in a record.
+        The bound is None under policy graphs, and for budgets that grow with numbers in a record.
 
         >>> noise = gn.optimal_noise(gn.LpBall(3, 2), neighbors="add-remove")
         >>> mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.1))
@@ -237,7 +237,7 @@ class GaussianMechanism(PickledByArguments):
     def rounding_bias(self) -> Array:
         """An upper bound on the bias by rounding, for each coordinate, shape (d,).
 
-        The bias is that of the mean, or for sums the bias of each record.
+        For means, it is the bias of the mean. For sums, it is the bias of each record.
         """
         lattice = self._lattice
         return (

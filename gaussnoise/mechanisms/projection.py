@@ -67,8 +67,8 @@ class BiasedRelease:
 def nearest(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
     """Return a point x near the nearest point to y in the hull of K, and a bound on their distance.
 
-    The hull is convex. Support points are combined in the best way (Wolfe 1976). With ``g =
-    max_{z ∈ K} <y − x, z − x>``, the nearest point is within √g of x.
+    The hull is the convex hull. The method combines support points in the best way (Wolfe 1976).
+    Let ``g = max_{z ∈ K} <y − x, z − x>``. Then the nearest point is within √g of x.
     """
     atoms, weights = np.array([domain.support_point(y)]), np.ones(1)
     best, close = (atoms[0], np.inf), _CLOSE * _size(domain, y)
@@ -90,9 +90,9 @@ def nearest(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
 def nearest_sum(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
     """Return a point x near x*, the nearest point to y in the cone over K, and a bound on ‖x − x*‖.
 
-    The cone contains all sums of records. The method is that of :func:`nearest`. Let x* = tz for a
-    z in hull K. Then t is at most ``‖y‖ / ‖z₀‖``, where z₀ is the point of hull K nearest to zero,
-    and ``‖x − x*‖² <= t max_{z ∈ K} <y − x, z>``.
+    The cone contains all sums of records. The method is that of :func:`nearest`. Let z₀ be the
+    point of hull K nearest to zero. Let x* = tz for a z in hull K. Then t is at most
+    ``‖y‖ / ‖z₀‖``, and ``‖x − x*‖² <= t max_{z ∈ K} <y − x, z>``.
 
     Raises:
         NotAvailableError: zero is in hull K, so that almost all answers are possible sums.

@@ -1,9 +1,9 @@
 r"""Randomisers of unit vectors under local privacy, which send a vector of a random codebook.
 
-A *token* is drawn independently of the record. It determines N = 2h *candidates* ±u_1 … ±u_h, by a
-hash function that anyone can compute. The k candidates closest to the unit vector y are the *cap*.
-With probability a, a candidate is chosen uniformly from the cap, otherwise from the other N − k
-candidates. The message is the token and the candidate's index.
+A *token* is drawn independently of the record. The token determines N = 2h *candidates* ±u_1 …
+±u_h, by a hash function that anyone can compute. The k candidates closest to the unit vector y are
+the *cap*. With probability a, a candidate is chosen uniformly from the cap, otherwise from the
+other N − k candidates. The message is the token and the candidate's index.
 
 Proof of ε-privacy for the floating-point program. Messages are from a finite set, and for every y
 
@@ -100,7 +100,7 @@ class Codebook(PickledByArguments):
     def across(self) -> float:
         """The mean of ⟨u, z⟩² / scale² for a unit vector z orthogonal to y, where u is sent for y.
 
-        It is the same for all such z. For r = 1 there is no such z, and the value is
+        The mean is the same for all such z. For r = 1 there is no such z, and the value is
         ``along``.
         """
         square = (
@@ -226,8 +226,8 @@ class Codebook(PickledByArguments):
 def privunit(dim: int, epsilon: float) -> Codebook:
     r"""Return a codebook for PrivUnit (Bhowmick, Duchi, Freudiger, Kapoor & Rogers 2018).
 
-    The cap, which is sent more often than other candidates, has the k of N candidates closest to
-    the user's unit vector.
+    The cap has the k of N candidates that are closest to the user's unit vector. Candidates of the
+    cap are sent more often than others.
 
     As for :func:`privunitg`, candidates are drawn first; here they are uniform on the sphere.
     In one dimension the sphere has two points, and this is randomised response. With the best cap,

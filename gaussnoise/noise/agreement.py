@@ -16,8 +16,9 @@ class ReplaceWithin:
     The number of records with each combination of public attributes is published exactly, so the
     public attributes of a record are not protected at all.
 
-    This is the policy graph that joins records with equal public attributes. Residuals (the parts
-    of tables that no smaller table has) of public attributes alone are published exactly.
+    The relation is the policy graph that joins records with equal public attributes. A residual is
+    the part of a table that no smaller table has. Residuals of public attributes alone are
+    published exactly.
 
     Attributes:
         public: sorted positions of the public attributes.

@@ -1,29 +1,33 @@
 """The best noise for counts and sums of unbounded numbers, and the proof that it is the best.
 
-A row is a category x with numbers v_1, v_2, …. It adds one to cell x of the counts, and v_j to cell
-x of the sums of number j. It may cost ``ρ (1 + Σ_j (v_j/T_j)²)``, for a given scale T_j. Let K_0 be
-the set of the counts of single rows, and K_j that of their sums of number j where v_j = T_j. With
-u_j = v_j/T_j, noise at unit sensitivity must cover the points ``(k_0, u_1 k_1, …) / √(1 + |u|²)``,
-for all k_0 ∈ K_0, k_j ∈ K_j and u_j >= 0. Counts are block 0, sums of number j are block j.
+A row is a category x with numbers v_1, v_2, …. The row adds one to cell x of the counts, and v_j to
+cell x of the sums of number j. For given scales T_j, the row may cost ``ρ (1 + Σ_j (v_j/T_j)²)``.
+Counts are block 0; sums of number j are block j. Let K_0 be the set of the counts of single rows.
+Let K_j be the set of the sums of number j of single rows with v_j = T_j. Let u_j = v_j/T_j. Noise
+at unit sensitivity must cover the points ``(k_0, u_1 k_1, …) / √(1 + |u|²)``, for all k_0 ∈ K_0,
+k_j ∈ K_j and u_j >= 0.
 
 Upper bound: let noise be independent between blocks, with a covariance M_j that covers ±K_j in
-block j. It covers all points, as ``(k_0' M_0⁺ k_0 + Σ_j u_j² k_j' M_j⁺ k_j) / (1 + |u|²) <= 1``.
+block j. This noise covers all points, since
+``(k_0' M_0⁺ k_0 + Σ_j u_j² k_j' M_j⁺ k_j) / (1 + |u|²) <= 1``.
 
-Lower bound: for u = 0 the points are those of K_0 in block 0, and zero in all other blocks; for
-u_j → ∞ they tend to those of K_j in block j. So noise that covers all points covers ±K_j in block
-j, and its total variance there is at least that of the best noise for ±K_j. Total variances of
-blocks add up: the least error at p = 2 is the root of the sum of the blocks' squared optima. Other
-p are refused: there, the error of a table is the root mean square of its counts and sums together.
+Lower bound: for u = 0, the points are those of K_0 in block 0, and zero in all other blocks. For
+u_j → ∞, the points tend to those of K_j in block j. So noise that covers all points covers ±K_j in
+block j, and its total variance there is at least that of the best noise for ±K_j. Total variances
+of blocks add up. So the least error at p = 2 is the root of the sum of the blocks' squared optima.
+Other p are refused, since there the error of a table is the root mean square of its counts and sums
+together.
 
-If persons have at most k rows, budgets grow with the sums V_j of the numbers in these rows. By the
-triangle inequality, counts are at most k times as long as a point of K_0, and sums at most V_j/T_j
-times as long as one of K_j. Both are reached by k rows in one cell, of which one has the whole sum.
-So the points are ``(k k_0, u_1 k_1, …) / √(1 + |u|²)``: k times those of rows with the scales
-T_j/k. The best noise is k times as large as the best noise for these rows.
+Let a person have at most k rows, and let V_j be the sum of number j over these rows. The person's
+budget grows with V_j. By the triangle inequality, counts are at most k times as long as a point of
+K_0, and sums are at most V_j/T_j times as long as a point of K_j. Both limits are reached by k rows
+in one cell, if one of these rows has the whole sum. So the points are
+``(k k_0, u_1 k_1, …) / √(1 + |u|²)``: k times those of rows with the scales T_j/k. The best noise
+is k times as large as the best noise for these rows.
 
-A probability measure proves the lower bound: it has probability ``f_j² / Σ f²`` in block j, where
-f_j is the block's lower bound, and is distributed there as the measure that proves f_j. The trace
-of the root of its second moment is ``√(Σ f²)``.
+Let f_j be the lower bound of block j. A probability measure proves the lower bound of all blocks
+together. Block j has the probability ``f_j² / Σ f²``. Within block j, the measure is the one that
+proves f_j. The trace of the root of the second moment is ``√(Σ f²)``.
 """
 
 import numpy as np

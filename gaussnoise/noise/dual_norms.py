@@ -38,9 +38,10 @@ def dual_norm(
 ) -> "DualNorm":
     r"""Return the dual norm ``γ_(p)*(A) = max { Σ A_ij B_ij : γ_(p)(B) <= 1 }``, certified.
 
-    It equals ``max Σ A_ij <u_i, v_j>`` over vectors with ``‖v_j‖ <= 1`` and ``‖(‖u_i‖)_i‖_p <= 1``.
-    At p = ∞ all u_i, v_j are unit vectors. This is Grothendieck's semidefinite relaxation of the
-    largest ``Σ A_ij s_i t_j`` over signs s_i, t_j, and at most 1.7823 times as large. By duality,
+    The dual norm equals ``max Σ A_ij <u_i, v_j>`` over vectors with ``‖v_j‖ <= 1`` and
+    ``‖(‖u_i‖)_i‖_p <= 1``. At p = ∞ all u_i, v_j are unit vectors. The dual norm is then
+    Grothendieck's semidefinite relaxation of the largest ``Σ A_ij s_i t_j`` over signs s_i, t_j.
+    The relaxation is at most 1.7823 times as large as the largest sum. By duality,
     ``γ_(p)*(A) = min ‖W^{-1/2} A Λ^{-1/2}‖``, an operator norm, over weights as in
     :class:`Witness`.
 
@@ -51,8 +52,8 @@ def dual_norm(
         A: shape (queries, cells).
         error: "max" (p = ∞), "mean" (p = 2), or p itself in [2, ∞], as in :func:`factorize`.
         tol: certified relative gap to reach, in (0, 1).
-        solver: "clarabel" (interior point), "scs" (first order), or "auto": Clarabel up to 40 rows
-            and columns together, which then takes a few seconds, and SCS above.
+        solver: "clarabel" (interior point), "scs" (first order), or "auto". "auto" is Clarabel up
+            to 40 rows and columns together, where it takes a few seconds, and SCS above.
 
     Returns:
         A :class:`DualNorm`; ``float(...)`` is the lower bound, attained by its vectors.

@@ -47,17 +47,18 @@ def factorize(
 ) -> "Factorization":
     r"""Return the best factorization ``A = L R``, and a proof that no other is better.
 
-    ``γ_(p)(A) = min { ‖L‖_p · ‖R‖ : A = L R }``, where ``‖L‖_p`` is the p-norm of the row norms of
-    L and ``‖R‖`` the largest column norm of R. To answer the queries A on data x, measure R x with
-    Gaussian noise and multiply by L: the error is ``γ_(p)(A)/√(2ρ)`` under ρ-zCDP when one record
-    is added or removed, and no Gaussian noise has less.
+    Let ``‖L‖_p`` be the p-norm of the row norms of L, and ``‖R‖`` the largest column norm of R. The
+    best factorization attains ``γ_(p)(A) = min { ‖L‖_p · ‖R‖ : A = L R }``. To answer the queries A
+    on data x, measure R x with Gaussian noise and multiply by L. Under ρ-zCDP, when one record is
+    added or removed, the error is ``γ_(p)(A)/√(2ρ)``. No Gaussian noise has a smaller error.
 
     Args:
-        A: shape (queries, cells); or a list of matrices ``[A1, ..., Ak]`` that stands for
-            ``A1 ⊗ ... ⊗ Ak``, which is never formed: γ_(p)(K ⊗ L) = γ_(p)(K) γ_(p)(L), by products
-            of the factors and of the witnesses; or a workload over time, such as
-            ``gn.streams.prefix_sums(n)``, also in such a list, or in ``gn.kron``; beyond 1024
-            ticks its factors are stored as the weights that define them, never as matrices.
+        A: an array of shape (queries, cells). Or a list of matrices ``[A1, ..., Ak]`` that stands
+            for ``A1 ⊗ ... ⊗ Ak``. This product is never formed: γ_(p)(K ⊗ L) = γ_(p)(K) γ_(p)(L),
+            by products of the factors and of the witnesses. Or a workload over time, such as
+            ``gn.streams.prefix_sums(n)``, also in such a list, or in ``gn.kron``. Beyond 1024
+            ticks, the factors of a workload over time are stored as the weights that define them,
+            never as matrices.
         error: "max" (p = ∞: the largest standard deviation, the γ₂ norm of functional analysis),
             "mean" (p = 2: root total variance, γ_F, not divided by anything), or p itself in [2,
             ∞].
@@ -220,10 +221,10 @@ class _LongPart:
 class Factorization(PickledByArguments):
     """A factorization ``A ≈ left @ right`` with bounds on γ_(p)(A), by :func:`factorize`.
 
-    The stored numbers satisfy: the columns of ``right`` have norm at most one;
-    ``lower <= γ_(p)(A) <= value``; and ``value`` is the p-norm of the row norms of ``left`` times
-    the largest column norm of ``right``, plus a bound on the effect of ``A − left @ right``, plus a
-    margin for rounding.
+    For the stored numbers, the columns of ``right`` have norm at most one, and
+    ``lower <= γ_(p)(A) <= value``. ``value`` is a sum of three terms: the p-norm of the row norms
+    of ``left`` times the largest column norm of ``right``; a bound on the effect of
+    ``A − left @ right``; and a margin for rounding.
 
     Attributes:
         matrices: the matrices that were factorized, as given: one, or the Kronecker factors. A

@@ -40,8 +40,9 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
 
     Every attribute set T has its own independent noise ``η_T ~ N(0, variances[T] · Π_T)`` on the
     cells of its table, where Π_T projects on tensors whose sums along every axis are zero. The
-    table of a set S gets the sum over all T ⊆ S of η_T, spread evenly over the attributes of S∖T:
-    divided by the number of cells of S∖T. The coordinates of table S are its weight times that sum.
+    table of a set S gets the sum over all T ⊆ S of η_T. Each η_T is spread evenly over the
+    attributes of S∖T: it is divided by the number of cells of S∖T. The coordinates of table S are
+    its weight times that sum.
     """
 
     domain: AbstractTables

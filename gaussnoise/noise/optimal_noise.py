@@ -80,9 +80,8 @@ def gap_between(lower: float, upper: float) -> float:
 class OptimalNoise:
     """The best Gaussian covariance for a domain at unit sensitivity, with its proof.
 
-    It is returned by :func:`gaussnoise.optimal_noise`, where it covers the differences of
-    neighbours, and by :func:`gaussnoise.gamma` (the paper's γ_p(K)), where it covers the set up to
-    a shift.
+    From :func:`gaussnoise.optimal_noise`, the covariance covers the differences of neighbours. From
+    :func:`gaussnoise.gamma` (the paper's γ_p(K)), the covariance covers the set up to a shift.
 
     Attributes:
         domain: the set K.
@@ -156,13 +155,13 @@ class OptimalNoise:
     def verify(self) -> Verification:
         """Recompute both bounds from the domain and stored numbers, not by the solver's methods.
 
-        Small finite sets: rational arithmetic. Larger ones: for the upper bound, QR with residuals
-        in extended precision; for the lower one, an inner product with a matrix whose norm is
-        proven. Marginals: rational arithmetic, and also the check for finite sets if the full table
-        has at most 512 cells. Closed forms of tensor powers: the form of the stored factor is
-        checked, and a bound holds for all factors of that form. Other domains: their oracle's upper
-        bound, in coordinates by a singular value decomposition, and a check that every point of the
-        certificate is in the set.
+        Small finite sets are checked in rational arithmetic. For larger finite sets, the upper
+        bound comes from QR with residuals in extended precision, and the lower bound from an inner
+        product with a matrix whose norm is proven. Marginals are checked in rational arithmetic; if
+        the full table has at most 512 cells, also as a finite set. For closed forms of tensor
+        powers, the form of the stored factor is checked, and a bound holds for all factors of that
+        form. For other domains, the upper bound is that of their oracle, in coordinates by a
+        singular value decomposition; every point of the certificate must be in the set.
 
         Returns:
             The recomputed bounds.

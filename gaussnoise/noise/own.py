@@ -30,8 +30,8 @@ class Covariance(FactorCovariance):
     """A covariance that you supply, as a symmetric positive semidefinite matrix.
 
     :class:`GaussianMechanism` and :func:`compare` accept it. Multiples of M give the same noise,
-    since the budget determines the scale. It is stored as a factor, and guarantees hold for this
-    factor.
+    since the budget determines the scale. The matrix is stored as a factor, and guarantees hold for
+    this factor.
 
     Args:
         array: M, shape (d, d), symmetric up to rounding.

@@ -101,7 +101,7 @@ def with_chain(
 ) -> OptimalNoise:
     """Return ``noise`` for numbers in [0, 1], with the lower bound of ``banded``.
 
-    Both are answers to one problem. A Markov chain proves the lower bound.
+    ``noise`` and ``banded`` are answers to the same problem. A Markov chain proves the lower bound.
     """
     size = power_of_two(np.abs(domain.matrix).max())
     method = f"{noise.method}; lower end: {banded.method}"
@@ -114,10 +114,10 @@ def apart_noise(
 ) -> OptimalNoise:
     """Return the noise of the best banded strategy, with a Markov chain as its certificate.
 
-    A strategy is a lower triangular matrix C: the values C x of a stream x get independent noise.
-    It is banded if it has few diagonals. If the gap exceeds ``tol``, it is improved by steps that
-    also measure a weighted total of all ticks and, if ticks are few, by steps beyond its band. The
-    best of these strategies is kept.
+    A strategy is a lower triangular matrix C: the values C x of a stream x get independent noise. C
+    is banded if it has few diagonals. If the gap exceeds ``tol``, a second strategy also measures a
+    weighted total of all ticks. If the gap is still too large and ticks are few, a third strategy
+    has no band. The best of these strategies is kept.
     """
     n, k, A = domain.dim, who.most, domain.matrix
     unit = A / power_of_two(np.abs(A).max())

@@ -19,11 +19,10 @@ def participations(
 ) -> CountParticipations | VectorParticipations:
     """Return the set of changes that one person can make to all answers of a workload over time.
 
-    It is a domain for :func:`gaussnoise.optimal_noise`.
-
-    Neighbours differ in one person: pass ``neighbors="add-remove"``. For vectors, the answer's
-    error and covariance M are those of one coordinate: add independent noise of covariance M to
-    every coordinate of the n published vectors.
+    The set is a domain for :func:`gaussnoise.optimal_noise`. Neighbours differ in one person: pass
+    ``neighbors="add-remove"``. For vectors, the answer's error and covariance M are those of one
+    coordinate: add independent noise of covariance M to every coordinate of the n published
+    vectors.
 
     Args:
         workload: A, shape (n, n), lower triangular with no zero on the diagonal: an array, or an

@@ -17,11 +17,12 @@ Integers = NDArray[np.intp]
 @final
 @dataclass(frozen=True, eq=False)
 class PolicyGraph:
-    """The relation of data sets that differ in one record, with an edge between its two values.
+    """The relation of data sets that differ in one record, if an edge joins its two values.
 
     This is Blowfish privacy. Values at graph distance k are protected at k²ρ. Values in different
-    components are not protected: the number of records in each component is published exactly.
-    Unlike a networkx graph, such an object is not refused if it has several components.
+    components are not protected: the number of records in each component is published exactly. A
+    networkx graph with several components is refused, unless it declares them public. A
+    ``PolicyGraph`` with several components is not refused.
 
     Attributes:
         edges: shape (E, 2), row indices into the domain's points, each pair sorted.

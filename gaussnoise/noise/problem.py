@@ -37,7 +37,7 @@ class Problem:
     def protected(self) -> Protected | None:
         """The kind of set that the noise must cover; None for the differences along a policy graph.
 
-        It is "gamma" for K up to a shift, "add-remove" for K ∪ −K, and "replace" for K − K.
+        The kind is "gamma" for K up to a shift, "add-remove" for K ∪ −K, and "replace" for K − K.
         """
         if self.shifted:
             return "gamma"

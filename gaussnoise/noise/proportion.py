@@ -13,7 +13,7 @@ from ..errors import ParameterError
 @final
 @dataclass(frozen=True)
 class AddInProportion:
-    """The relation of data sets that differ in one row; larger numbers in it may cost more budget.
+    """The relation of data sets that differ in one row; rows with larger numbers may cost more.
 
     The queries of number j belong to a :class:`Clipped` base of an interval [0, h_j], but numbers
     may be larger. A row with the numbers u_j h_j may cost ``ρ (1 + Σ_j (u_j/t_j)²)``. If the row

@@ -99,8 +99,8 @@ class Covered:
 def covered(domain: FiniteSet, problem: Problem, *, listed: bool = False) -> Covered:
     """Return the set that noise must cover: differences of neighbours, or K minus a point.
 
-    It is K minus a point for γ_p(K). Many differences are computed only if ``listed``; then
-    DomainTooLargeError is raised if they do not fit in memory.
+    For γ_p(K), the set is K minus a point. A long list of differences is computed only if
+    ``listed``. If this list does not fit in memory, DomainTooLargeError is raised.
     """
     points = domain.points
     count = len(points)

@@ -58,21 +58,22 @@ def optimal_noise(
 ) -> OptimalNoise:
     """Return the covariance of least error that protects one record, by default a *replaced* one.
 
-    In contrast, :func:`plan` and the command line by default protect a record that is added or
-    removed; for that, pass ``neighbors="add-remove"``.
+    By default, :func:`plan` and the command line protect a record that is *added or removed*. Pass
+    ``neighbors="add-remove"`` here for the same protection.
 
     The covariance M has the least ``‖sd(M)‖_p``, the norm of the standard deviations, such that
-    ``s' M⁺ s <= 1`` for all s in the sensitivity set. For the domain K this set is K − K when a
-    record is replaced, K ∪ −K when a record is added or removed, and the differences along the
-    edges of a policy graph. Noise of covariance ``M/(2ρ)`` on the sum of records is ρ-zCDP, and no
-    smaller multiple of M is. Ctrl-C during the solver's steps returns the best certified answer so
-    far.
+    ``s' M⁺ s <= 1`` for all s in the sensitivity set. For the domain K, the sensitivity set is
+    K − K when a record is replaced, and K ∪ −K when a record is added or removed. Under a policy
+    graph, it is the differences along the graph's edges. Noise of covariance ``M/(2ρ)`` on the sum
+    of records is ρ-zCDP, and no smaller multiple of M is. Ctrl-C during the solver's steps returns
+    the best certified answer so far.
 
     Args:
         domain: any domain, or one of your own (see :class:`AbstractDomain`).
         p: error norm in [2, ∞]: 2 is root total variance, ``math.inf`` the largest standard
             deviation. For :class:`Products`, each query counts with the root mean square deviation
-            of its table; but not under a policy graph, with another method, or in :func:`gamma`.
+            of its table. This does not hold under a policy graph, with another method, or in
+            :func:`gamma`.
         neighbors: "replace" (for means; the number of records n is public), "add-remove" (for sums;
             n is private), or an undirected networkx graph on the row indices of the points (n is
             public): values joined by an edge must be indistinguishable, values at distance k are
@@ -179,10 +180,10 @@ def gamma(
 
 
 def noise_of(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
-    """Return optimal noise, without a warning about the gap of products, which callers show.
+    """Return optimal noise; the callers of this function warn if the gap of products is wide.
 
-    The answers to the last 16 problems of small tables are stored: loading a folder, trying
-    a release again and comparing budgets solve the same problem again.
+    The answers to the last 16 problems of small tables are stored. Loading a folder, trying a
+    release again and comparing budgets need the same answer again.
     """
     if not isinstance(domain, Marginals | Products):
         return optimal_noise(domain, p, neighbors=neighbors, tol=tol)

@@ -53,8 +53,8 @@ class StreamCovariance(AbstractCovariance):
         """Return upper bounds on the standard deviations of the answers, shape (n,).
 
         Let A be the workload matrix. If A⁻¹ has one subdiagonal, bounds exceed the exact values by
-        at most a relative 1e-9 for a million ticks; if it has several, by at most a proven bound on
-        the rounding.
+        at most a relative 1e-9 for a million ticks; if A⁻¹ has several subdiagonals, by at most a
+        proven bound on the rounding.
         """
         return self.scale * np.sqrt(self.evaluation.variances)
 

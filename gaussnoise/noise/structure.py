@@ -15,8 +15,8 @@ from domains.floats import Array
 class Piece:
     """A matrix that is not factored further, and the group, if any, over which it is circulant.
 
-    The group is the product of cyclic groups of the ``orders``, which are empty without a group.
-    Then ``matrix[g, h] = f(g − sign·h)`` for elements g, h and a function f.
+    The group is the product of cyclic groups of the ``orders``. For its elements g, h and a
+    function f, ``matrix[g, h] = f(g − sign·h)``. Without a group, ``orders`` is empty.
     """
 
     matrix: Array

@@ -83,7 +83,7 @@ class TableCovariance(AbstractCovariance):
         return self.domain.dim
 
     def error(self, p: float) -> float:
-        """Return the p-norm over queries, each with the root mean square deviation of its term.
+        """Return the error's p-norm: each query has the root mean square deviation of its term.
 
         A term is a product of sets of one-attribute queries.
         """

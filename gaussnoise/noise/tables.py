@@ -135,9 +135,10 @@ def product_optimum(
 def with_short_contrasts(noise: OptimalNoise, tol: float) -> OptimalNoise:
     """Return noise for replaced rows with contrasts that hardly change if a row is added.
 
-    The best contrasts of an attribute alone are nearly equal for all categories, and much longer
-    than their differences, if its queries have few directions. For such attributes, contrasts for
-    joint tables are used. The proof that no noise is much better does not change.
+    Let an attribute be alone in its tables, and let its queries have few directions. The best
+    contrasts are then nearly equal for all categories, and much longer than their differences. For
+    such attributes, contrasts for joint tables are used. The proof that no noise is much better
+    does not change.
     """
     proof, own, domain = noise.certificate, noise.covariance, noise.domain
     if not (

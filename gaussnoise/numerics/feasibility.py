@@ -102,8 +102,8 @@ def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Wh
 def row_weights(factor: Array) -> Array:
     """Return powers of two that make the rows of a factor about equally large, shape (d,).
 
-    They make QR accurate. Rows below 1e-8 of the largest may be rounding errors alone, and are not
-    scaled up further.
+    These weights make QR accurate. Rows below 1e-8 of the largest may be rounding errors alone, and
+    are not scaled up further.
     """
     heights = np.abs(factor).max(axis=1, initial=0.0)
     return np.exp2(-np.frexp(np.maximum(heights, 1e-8 * heights.max()))[1])

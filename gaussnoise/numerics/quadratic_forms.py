@@ -45,7 +45,8 @@ class Law:
     """A quadratic function of a Gaussian's mean, in coordinates without mixed terms.
 
     The function is ``Σ_j λ_j m_j² + β_j m_j + constant``, where λ are ``eigenvalues`` and β
-    ``slopes``. m is the mean of a Gaussian with unit covariance, which was observed at ``u``.
+    ``slopes``. m is the mean of a Gaussian with unit covariance, and the Gaussian was observed at
+    ``u``.
     """
 
     eigenvalues: Array

@@ -51,7 +51,8 @@ def at_all(f: Callable[[Array], Any], places: Array, number: Callable[[Any], flo
 
     A function that uses only arithmetic, powers, exponentials, logarithms and roots is called once
     for all columns. All other functions, such as those with an ``if``, are called once for each
-    column. So is a function if one call returns a wrong value for the first or the last column.
+    column. The same holds for a function of which one call returns a wrong value for the first or
+    the last column.
 
     Args:
         f: maps an array of shape (k,) to one number.

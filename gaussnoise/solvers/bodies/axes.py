@@ -1,10 +1,11 @@
 """Closed form for tensor powers x^⊗k of even order k at p = ∞.
 
-The powers of axes, ``e_i ⊗ … ⊗ e_i``, determine the optimum. On their d coordinates, the set K is
-projected into the simplex of 0 and the unit vectors. The vertices of this simplex are in K, so the
-simplex's γ_∞ is a lower bound on γ_∞(K). Its best ellipsoid has the same noise along each of the d
-coordinates. Mixed coordinates, with at least two different indices, may have as much noise: the
-covariance M is diagonal there. :func:`longest` proves that M covers the powers of all vectors.
+The powers of axes, ``e_i ⊗ … ⊗ e_i``, determine the optimum. The projection of the set K on their d
+coordinates lies in the simplex of 0 and the unit vectors. The vertices of this simplex are in K, so
+the simplex's γ_∞ is a lower bound on γ_∞(K). The simplex's best ellipsoid has the same noise along
+each of the d coordinates. All other coordinates have at least two different indices, and are called
+mixed. Mixed coordinates may have as much noise as the d coordinates. The covariance M is diagonal
+on the mixed coordinates. :func:`longest` proves that M covers the powers of all vectors.
 """
 
 import itertools
@@ -28,7 +29,7 @@ from ...errors import CovarianceError
 class AxesDesign:
     """An optimal covariance of tensor powers x^⊗k, and the dual measure that proves it.
 
-    Both treat all d axes alike. The factor is that of the covariance.
+    Both treat all d axes alike. The covariance is stored as a factor.
 
     Attributes:
         own: diagonal entry of the factor in the d coordinates (i, …, i), the powers of axes.
@@ -36,9 +37,9 @@ class AxesDesign:
         mixed: standard deviation of every other coordinate, which has at least two different
             indices.
         center: the ellipsoid's center in each of the d coordinates; 0 for ``replace``.
-        share: for ``gamma``, the measure's weight on the point 0; for ``replace``, its total weight
-            on powers of axes, the rest being on their differences. Points of one kind have equal
-            weights.
+        share: for ``gamma``, the measure's weight on the point 0. For ``replace``, the measure's
+            total weight on powers of axes; their differences have the rest. Points of one kind have
+            equal weights.
     """
 
     own: float
@@ -79,8 +80,8 @@ def axes_trace(d: int, kind: Literal["gamma", "replace"], share: float) -> float
 
     For ``gamma``, the measure has the weight ``share`` on 0, and equal weights on the powers of the
     d axes. For ``replace``, the powers of axes have the total weight ``share``, and their
-    differences the rest. The bound is ``tr((C/d)^½)``, where C is the covariance of the measure for
-    ``gamma``, and its second moment for ``replace``.
+    differences have the rest. The bound is ``tr((C/d)^½)``. For ``gamma``, C is the covariance of
+    the measure; for ``replace``, C is its second moment.
     """
     many, one = axes_spectrum(d, kind, share)
     return (d - 1) * many + one
@@ -89,10 +90,10 @@ def axes_trace(d: int, kind: Literal["gamma", "replace"], share: float) -> float
 def axes_spectrum(d: int, kind: Literal["gamma", "replace"], share: float) -> tuple[float, float]:
     """Return the square roots of the eigenvalues of C/d, for the measure that proves the bound.
 
-    C is the covariance of the measure for ``gamma``, and its second moment for ``replace``. The
-    first number belongs to d − 1 equal eigenvalues, the second to the vector (1, …, 1). For
-    ``gamma``, with weight θ on 0, ``C = ((1−θ)/d)(1 − (1−θ) 11'/d)``. For ``replace``, the mean of
-    ``(e_i − e_j)(e_i − e_j)'`` over pairs is ``2/(d − 1) (1 − 11'/d)``.
+    For ``gamma``, C is the covariance of the measure; for ``replace``, C is its second moment. The
+    first number belongs to d − 1 equal eigenvalues, the second number to the eigenvector (1, …, 1).
+    For ``gamma``, with weight θ on 0, ``C = ((1−θ)/d)(1 − (1−θ) 11'/d)``. For ``replace``, the mean
+    of ``(e_i − e_j)(e_i − e_j)'`` over pairs is ``2/(d − 1) (1 − 11'/d)``.
     """
     if kind == "gamma":
         squares = 1 - share, share * (1 - share)
@@ -136,9 +137,9 @@ def longest(
 ) -> Fraction:
     """Return a proven bound on the squared length of all powers x^⊗k, or of their differences.
 
-    The squared length of z is ``(z − c)' M⁺ (z − c)``, where M = LL' with the L of
-    :func:`axes_factor`, and c is ``center`` in the coordinates (i, …, i), and 0 in the others; c is
-    0 for differences.
+    The squared length of z is ``(z − c)' M⁺ (z − c)``. Here M = LL', and L is the factor that
+    :func:`axes_factor` returns. For powers, c is ``center`` in the coordinates (i, …, i), and 0 in
+    all others. For differences, c is 0.
 
     Raises:
         CovarianceError: an eigenvalue of M is zero, or there is no proof for this power.
@@ -174,10 +175,11 @@ def longest(
 def mixed_share(d: int, k: int) -> Fraction | None:
     """Return a τ with ``R <= τ(s − q)`` for all unit vectors x, or None if the proof fails.
 
-    For x in R^d, ``s = Σ x_i^k``, ``q = Σ x_i^{2k}``, and R is the sum of the squares of all
-    distinct monomials of degree k in x, except x_i^k. For k = 2, s = 1 and ``R = ½(1 − q)``, so τ =
-    ½. For k >= 4, τ is d/(d + 1), and the stronger ``R <= τ(s(1 − s) + ½(s² − q))`` is proven in
-    rational arithmetic. At k = 4 this proof fails from d = 16 on.
+    For x in R^d, let ``s = Σ x_i^k`` and ``q = Σ x_i^{2k}``. Let R be the sum of the squares of all
+    distinct monomials of degree k in x, without the powers x_i^k. For k = 2, s = 1 and
+    ``R = ½(1 − q)``, so τ = ½. For k >= 4, τ is d/(d + 1), and the stronger
+    ``R <= τ(s(1 − s) + ½(s² − q))`` is proven in rational arithmetic. At k = 4 this proof fails
+    from d = 16 on.
     """
     # In w_i = x_i², on the simplex, both sides are symmetric polynomials of degree k = 2h: R is the
     # sum of all monomials except w_i^k, ½(s² − q) = Σ_{i<j} w_i^h w_j^h, and s(1 − s) = Σ_i w_i^h
@@ -227,9 +229,10 @@ def _permutations(powers: tuple[int, ...], d: int) -> int:
 
 
 def majorises(above: tuple[int, ...], below: tuple[int, ...]) -> bool:
-    """Return whether partition ``above`` of a number majorises partition ``below`` of it.
+    """Return whether the partition ``above`` majorises the partition ``below`` of the same number.
 
-    That is, every sum of its largest entries is at least as large as that of ``below``.
+    It does so if, for every m, the m largest entries of ``above`` have at least the sum of the m
+    largest entries of ``below``.
 
     >>> majorises((3, 1), (2, 1, 1)), majorises((2, 2), (3, 1))
     (True, False)

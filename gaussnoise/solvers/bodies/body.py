@@ -53,7 +53,7 @@ class Farthest:
 
 @dataclass(frozen=True, eq=False)
 class Enclosure:
-    """Two proven bounds on a body: on the lengths ‖L⁺z‖ of points z, and distances from range(L).
+    """Two proven bounds on all points z of a body: on ‖L⁺z‖, and on the distance from range(L).
 
     L is the factor of a covariance, shape (d, r).
 
@@ -96,17 +96,18 @@ class Body:
     def rounded(self, p: float) -> float:
         """Return a bound on how much the least error γ_p grows if support points are rounded.
 
-        Rounded points of the body K lie in K + E, for a small ball E. A subset has a least error of
-        at most γ_p(K) + γ_p(E), and a ball of radius r one of ``d^{1/p} r`` (Nikolov & Tang 2023,
-        Lemma 60).
+        Rounded points of the body K lie in K + E, for a small ball E. For a subset of K + E, the
+        least error is at most γ_p(K) + γ_p(E). For a ball of radius r, the least error is
+        ``d^{1/p} r`` (Nikolov & Tang 2023, Lemma 60).
         """
         return self.dim ** (1 / p) * ROUNDING * float(np.abs(self._ends).max())
 
     def forgiven(self, p: float) -> float:
         """Return a bound on how much the least error γ_p grows if points outside are accepted.
 
-        Membership tests accept points outside by up to ``SLACK`` times every width, or the largest
-        width. A box of half widths e has γ_p = ‖e‖_{2p/(p + 2)} (Nikolov & Tang 2023, Lemma 62).
+        Membership tests accept points that are outside by up to ``SLACK`` times every width of the
+        body, or up to ``SLACK`` times the largest width. A box of half widths e has γ_p =
+        ‖e‖_{2p/(p + 2)} (Nikolov & Tang 2023, Lemma 62).
         """
         widths = SLACK * (self._ends[0] - self._ends[1])
         return norm(widths, 2 / (1 + 2 / p)) + self.dim ** (1 / p) * float(widths.max())
@@ -277,8 +278,8 @@ def moved_back(domain: AbstractDomain, protected: Protected) -> tuple[AbstractDo
     """Return the domain shifted near the origin, so that rounding is small, and the shift.
 
     Differences do not depend on a shift, so for K − K the domain is always shifted. If the domain K
-    is covered up to a shift, it is shifted only if it is far away. For K ∪ −K nothing is shifted,
-    since its size depends on the shift.
+    is covered up to a shift, K is shifted only if it is far from the origin. For K ∪ −K nothing is
+    shifted, since its size depends on the shift.
     """
     if protected != "add-remove":
         still, shift = domain._apart()

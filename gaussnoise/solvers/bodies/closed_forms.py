@@ -67,10 +67,10 @@ def _tensor_powers(domain: TensorPower, scale: float) -> tuple[Design, Array]:
 def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None:
     """Return the design with equal dual weights on the points (N, d); None if it is not optimal.
 
-    C is the second moment of the points (the covariance if centered). For equal coordinate weights
-    w, the covariance is ``M = W^{-1/2} (W^{1/2} C W^{1/2})^{1/2} W^{-1/2}``, W = diag(w). Equal
-    weights are optimal if and only if no point has an ``x' M⁺ x`` above the mean over all points,
-    and ``‖sd(M)‖_p`` equals ``tr((W^{1/2} C W^{1/2})^{1/2})``.
+    Let C be the second moment of the points (the covariance if centered), w equal coordinate
+    weights, and W = diag(w). The covariance is ``M = W^{-1/2} (W^{1/2} C W^{1/2})^{1/2} W^{-1/2}``.
+    Equal weights are optimal if and only if no point has an ``x' M⁺ x`` above the mean over all
+    points, and ``‖sd(M)‖_p`` equals ``tr((W^{1/2} C W^{1/2})^{1/2})``.
     """
     count, dim = points.shape
     center = points.mean(axis=0) if centered else np.zeros(dim)

@@ -1,12 +1,13 @@
 """Closed form for tensor powers x^⊗k at p = 2: one number m_j for each harmonic degree j.
 
-This goes beyond Nikolov & Tang (2023), Theorem 64, which brackets powers of vectors of a cube
-instead of a ball. Let ``t^k = Σ_j π_j P_j(t)`` in Gegenbauer polynomials with P_j(1) = 1. The
-optimal covariance is ``M = Σ_j m_j Π_j``, where Π_j is the projection onto the harmonic tensors of
-degree j ≡ k mod 2, a space of dimension D_j; and ``<Π_j x^⊗k, Π_j y^⊗k> = π_j P_j(<x, y>)`` for
-unit x, y. A triple (a, b, t) stands for the differences ``a x^⊗k − b y^⊗k`` of unit vectors with
-<x, y> = t, rotated uniformly. The dual problem needs only measures on such triples: ``γ = max Σ_j
-√(D_j π_j κ_j)``, where ``κ_j = E[a² + b² − 2ab P_j(t)]``.
+Nikolov & Tang (2023), Theorem 64, only bracket the error, for vectors in a cube instead of a ball.
+Let D_j be the dimension of the space of harmonic tensors of degree j ≡ k mod 2, and Π_j the
+projection onto this space. The optimal covariance is ``M = Σ_j m_j Π_j``. Let P_j be the Gegenbauer
+polynomials with P_j(1) = 1, and let π_j be the coefficients in ``t^k = Σ_j π_j P_j(t)``. Then
+``<Π_j x^⊗k, Π_j y^⊗k> = π_j P_j(<x, y>)`` for unit vectors x and y. A triple (a, b, t) stands for
+the differences ``a x^⊗k − b y^⊗k`` of all unit vectors with <x, y> = t, rotated uniformly. The dual
+problem needs only measures on such triples. Its value is ``γ = max Σ_j √(D_j π_j κ_j)``, where
+``κ_j = E[a² + b² − 2ab P_j(t)]``.
 """
 
 import math
@@ -49,8 +50,8 @@ class TensorDesign:
             times √m_j.
         center: shape (d^k,); zeros except for ``gamma`` of an even order.
         degrees: m_j, the covariance's factor for every degree j.
-        atoms: shape (n, 3), the points of the dual measure: a row (a, b, t) stands for the
-            differences ``a x^⊗k − b y^⊗k`` of unit vectors with ``<x, y> = t``, see
+        atoms: shape (n, 3), the points of the dual measure. A row (a, b, t) stands for the
+            differences ``a x^⊗k − b y^⊗k`` of unit vectors with ``<x, y> = t``: see
             :func:`traces_below`.
         weights: shape (n,), their probabilities.
         lower: the dual measure's bound on γ.
@@ -136,14 +137,14 @@ def traces_below(
     """Return ``√(D_j π_j κ_j)`` of every harmonic degree j, in rationals, rounded down.
 
     The sum over j is a lower bound on the least error γ. D_j is :func:`multiplicity`, and π_j are
-    the :func:`zonal_weights`. κ_j is the mean of ``a² + b² − 2ab P_j(t)`` over the atoms, where P_j
-    are Gegenbauer's polynomials; for ``gamma``, the squared mean of a is subtracted from κ_0. The
-    result is empty if the atoms and weights are not a probability measure on the set.
+    the :func:`zonal_weights`. κ_j is the mean of ``a² + b² − 2ab P_j(t)`` over the atoms (a, b, t),
+    with Gegenbauer's polynomials P_j. For ``gamma``, the squared mean of a is subtracted from κ_0.
+    The result is empty if the atoms and weights are not a probability measure on the set.
 
     Args:
         domain: the tensor power, of base d and order k.
-        kind: for ``gamma``, κ is that of the covariance of the measure on K; otherwise of the
-            second moment of the measure on K ∪ −K or K − K.
+        kind: for ``gamma``, κ belongs to the covariance of the measure on K. Otherwise, κ belongs
+            to the second moment of the measure on K ∪ −K or K − K.
         atoms: shape (n, 3), rows (a, b, t) in [0, 1]² × [−1, 1]: points ``±(a x^⊗k − b y^⊗k)`` of
             unit vectors with ``<x, y> = t``, rotated uniformly. For ``gamma`` and ``add-remove`` b
             is 0, and t is not used.
@@ -210,8 +211,8 @@ def enclosure(
 def zonal_weights(d: int, k: int) -> dict[int, Fraction]:
     """Return the share π_j of every degree j in the squared length of x^⊗k for a unit vector x.
 
-    They are the coefficients in ``t^k = Σ_j π_j P_j(t)``, where P_j is Gegenbauer's polynomial for
-    d dimensions, with P_j(1) = 1.
+    Let P_j be Gegenbauer's polynomials for d dimensions, with P_j(1) = 1. The shares π_j are the
+    coefficients in ``t^k = Σ_j π_j P_j(t)``.
 
     >>> zonal_weights(3, 2)
     {0: Fraction(1, 3), 2: Fraction(2, 3)}
@@ -237,8 +238,9 @@ def harmonic_bases(domain: TensorPower) -> dict[int, Array]:
     """Return orthonormal bases of the harmonic tensors of every degree j, shapes (d^k, D_j).
 
     They are the eigenspaces of the operator |x|²Δ on homogeneous polynomials, with the eigenvalues
-    (k−j)(k+j+d−2). The operator is symmetric in the coordinates of :func:`_trace_operator`, and
-    keeps the parity of every exponent, so it is a small matrix for each pattern of parities.
+    (k−j)(k+j+d−2). The operator is symmetric in the coordinates of :func:`_trace_operator`. It
+    keeps the parity of every exponent, so it splits into a small matrix for each pattern of
+    parities.
     """
     d, k = domain.base, domain.order
     if domain.dim * math.comb(d + k - 1, k) > _MOST_FACTOR_ENTRIES:

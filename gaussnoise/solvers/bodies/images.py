@@ -13,9 +13,9 @@ _MOST_STEPS = 5000
 def relaxation(body: Body, p: float, rank: int, tol: float) -> Array | None:
     """Return a factor (d, rank) of an ellipsoid that covers the body with nearly the least error.
 
-    The error is at most √(π/2) times the least error γ, by a semidefinite relaxation. The body is
-    an image A L of a sign-invariant 2-convex body L; for other bodies, or unions of several
-    translates, the result is None.
+    The ellipsoid comes from a semidefinite relaxation. Its error is at most √(π/2) times the least
+    error γ. The body must be an image A L of a sign-invariant 2-convex body L. For other bodies,
+    and for unions of several translates, the result is None.
     """
     image = body.domain._image()
     if image is None or len(image.offsets) > 1 or image.matrix.shape[1] == 0:

@@ -51,10 +51,10 @@ def oracle_design(
 ) -> tuple[Design, Array]:
     """Return the optimal covariance of a body, and the points (k, d) that have dual weights.
 
-    Every round gives a lower bound, as weights on points are a measure on the body, and an upper
-    bound, as the oracle proves how much the ellipsoid must be enlarged. In each round, all points
-    with weight move to local maxima of the new form (Remez's exchange), which takes few rounds on
-    curved bodies.
+    Every round gives two bounds. Weights on points are a measure on the body, and this measure
+    proves a lower bound. The oracle proves how much the ellipsoid must be enlarged, and this gives
+    an upper bound. In each round, all points with weight move to local maxima of the new form
+    (Remez's exchange). On curved bodies, few rounds are needed.
 
     Args:
         body: the body to cover.

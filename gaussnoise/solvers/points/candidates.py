@@ -1,7 +1,7 @@
 """Candidates for points with dual weight: listed points, or all differences of two of them.
 
-These candidates are called members. Coordinates are "even" if the covariance is the identity for
-equal weights on all members.
+These candidates are called members. Coordinates are called "even" if the covariance of all members,
+with equal weights, is the identity.
 """
 
 from dataclasses import dataclass
@@ -69,8 +69,8 @@ class Candidates(Protocol):
     def far(self, factor: Array, center: Array, beyond: float, known: Rows | None) -> Far:
         """Return members m with ``‖L⁺(m − center)‖² > beyond``, where L is ``factor``.
 
-        If ``known`` rows are given, members near them may be searched first, and all members only
-        if that finds none.
+        If ``known`` rows are given, members near these rows may be searched first. All members are
+        then searched only if the first search finds none.
         """
         ...
 

@@ -38,9 +38,9 @@ def generated_design(
     """Return the optimal design for all candidates, and the rows of those with dual weights.
 
     Candidates are listed points or their differences, which span ``basis``. Every round gives two
-    bounds: a lower one, since weights on some candidates are a measure on all; and an upper one,
-    since the longest candidate determines how much the ellipsoid must be enlarged. The longer this
-    candidate is, the less precisely the next round is solved.
+    bounds. Weights on some candidates are a measure on all candidates, and this measure proves a
+    lower bound. The longest candidate determines how much the ellipsoid must be enlarged, and this
+    gives an upper bound. The longer this candidate is, the less precisely the next round is solved.
     """
     rows, spanning = candidates.first()
     start: tuple[Array, Array] | None = None
@@ -88,7 +88,7 @@ def generated_design(
 class Ends:
     """The lower bound and the gap for all candidates, while a solver works on some of them.
 
-    The solver calls ``within`` after each step, which reports the bounds for all candidates.
+    The solver calls ``within`` after each step; ``within`` reports the bounds for all candidates.
     """
 
     def __init__(self, report: Report | None) -> None:

@@ -197,9 +197,9 @@ class Curvature:
     """Minus the Hessian of the dual objective F at x = (λ, ω), an (n, n) matrix never formed.
 
     λ are weights of points x_i, ω shares of coordinates, and changes of x are relative. Products
-    with vectors are in single precision: they take most of the time, and Newton steps need only
-    three digits. The matrix is a Gram matrix of features, with weights on its entries, plus a
-    diagonal.
+    with vectors take most of the time, and Newton steps need only three digits. So these products
+    are in single precision. The matrix is a Gram matrix of features, with weights on its entries,
+    plus a diagonal.
 
     Attributes:
         rows: shape (n, r): features c_i of points (λ_i changes C by λ_i x_i x_i'), then U_j of

@@ -19,9 +19,9 @@ _SLACK_WEIGHT = 30.0
 def coordinates(points: Array, *, centered: bool) -> tuple[Array, Array, Array]:
     """Return origin (d,), basis B (d, r), coordinates Y (N, r) with ``points = origin + Y B'``.
 
-    If σ is the root-mean-square size of the points in a direction, about σ is added to the error γ.
-    There, the columns of B and of Y have size √σ. So the optimal ``Q = B⁻¹ M B⁻ᵀ``, where M is the
-    covariance, has size one, and a solver's absolute accuracy has the same effect in every
+    Let σ be the root-mean-square size of the points in a direction. This direction adds about σ to
+    the error γ, and its columns of B and of Y have size √σ. So the optimal ``Q = B⁻¹ M B⁻ᵀ``, where
+    M is the covariance, has size one, and a solver's absolute accuracy has the same effect in every
     direction.
     """
     origin = points[0] if centered else np.zeros(points.shape[1])
@@ -61,10 +61,11 @@ def dual_weights(
 ) -> tuple[Array, Array]:
     """Return weights λ (N,) of points x_i and w (d,) of coordinates that prove M near optimal.
 
-    They make the covariance M stationary: ``Σ λ_i (x_i − v)(x_i − v)' ∝ M W M``, where W = diag(w)
-    and v is ``center``. This is nonnegative least squares in the coordinates of M's factor, with
-    ``Σ λ_i (x_i − v) = 0`` if centered, and λ_i > 0 only where x_i touches the ellipsoid. At p = ∞,
-    w is unknown too, and nonzero only on the largest variances.
+    Let W = diag(w), and let v be ``center``. The weights make the covariance M stationary:
+    ``Σ λ_i (x_i − v)(x_i − v)' ∝ M W M``. If centered, also ``Σ λ_i (x_i − v) = 0``. λ_i > 0 only
+    where x_i touches the ellipsoid. The equations are solved by nonnegative least squares, in the
+    coordinates of M's factor. At p = ∞, w is unknown too, and nonzero only on the largest
+    variances.
     """
     squares, axes = np.linalg.eigh(M / norm(M.diagonal(), p / 2))
     kept = squares > 4 * len(M) * np.finfo(np.float64).eps * squares[-1]

@@ -29,11 +29,11 @@ def ellipsoid(
 ) -> Design:
     """Return the covariance M that covers all points x with the least ``‖diag M‖_s``.
 
-    Here s = p/2, a point is covered if ``(x − v)' M⁻¹ (x − v) <= 1`` with the center v, and M = B Q
-    B' on the span of the points. An ellipsoid in the space of (M, v) that holds the optimum is made
-    smaller, cut by cut. Every Q is feasible after scaling: the best Q so far is the answer, and
-    later cuts remove every Q that is not better. From time to time its dual weights are computed,
-    to decide whether to stop.
+    Here s = p/2, and v is the center. A point x is covered if ``(x − v)' M⁻¹ (x − v) <= 1``. On the
+    span of the points, M = B Q B'. The method keeps an ellipsoid of pairs (Q, v) that holds the
+    optimum, and makes this ellipsoid smaller, cut by cut. Every Q is feasible after scaling. The
+    best Q so far is the answer, and later cuts remove every Q that is not better. From time to
+    time, dual weights of the best Q are computed, to decide whether to stop.
 
     Args:
         points: shape (N, d), entries at most one.
@@ -116,7 +116,7 @@ def symmetric_basis(r: int) -> Array:
 def enclosing_ball(
     B: Array, Y: Array, p: float, centered: bool
 ) -> tuple[Array, Array, float, Array]:
-    """Return a feasible (Q, v), its objective, and an ellipsoid around it that holds the optimum.
+    """Return feasible (Q, v), its objective, and an ellipsoid around (Q, v) that holds the optimum.
 
     Q is the covariance in the coordinates Y of the points (basis B), and v the center.
     """

@@ -28,11 +28,11 @@ _SCS_WORK = 1e12  # iterations times order cubed: a few minutes
 def sdp(points: Array, *, p: float, centered: bool, tol: float, solver: Solver) -> Design:
     """Return the optimal covariance M of the points x_i, by a semidefinite programme.
 
-    It minimises ``‖diag M‖_s``, s = p/2, with ``[[M, X], [X', Y]] ⪰ 0, diag Y <= 1``, where X has
-    the columns x_i − v, v is the center, and M = B Q B' on the span of the points. Up to scale, the
-    multipliers of ``diag Y <= 1`` are the weights λ of points, and the multipliers of ``diag M <=
-    u`` are the weights w of coordinates. If these do not prove ``tol``, weights computed from Q are
-    tried.
+    Let s = p/2, let v be the center, and let X have the columns x_i − v. On the span of the points,
+    M = B Q B'. The programme minimises ``‖diag M‖_s`` subject to
+    ``[[M, X], [X', Y]] ⪰ 0, diag Y <= 1``. Up to scale, the multipliers of ``diag Y <= 1`` are the
+    weights λ of points, and the multipliers of ``diag M <= u`` are the weights w of coordinates. If
+    these do not prove ``tol``, weights computed from Q are tried.
 
     Args:
         points: shape (N, d), entries at most one.

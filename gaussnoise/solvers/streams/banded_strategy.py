@@ -2,13 +2,14 @@
 
 The strategy C is lower triangular with at most b diagonals. One person takes part at most k times,
 at least b ticks apart, so X = CᵀC is zero between any two ticks of one person. The squared
-sensitivity is then the largest sum of squared column norms over such sets of ticks, also if vectors
-are added.
+sensitivity is then the largest sum of squared column norms over such sets of ticks. This also holds
+if vectors are added.
 
-Sets of at most k ticks, at least b apart, are the vertices of ``{λ >= 0 : Σ λ <= k, every b
-successive λ sum to at most one}``, since the rows of these constraints are intervals, and so
-totally unimodular. By duality, squared column norms d have no such sum above one if and only if
-``d_t <= v + Σ_{t − b < i <= t} u_i`` with u, v >= 0 and ``Σ u + k v <= 1``: no sets are listed.
+Sets of at most k ticks, at least b apart, are the vertices of
+``{λ >= 0 : Σ λ <= k, every b successive λ sum to at most one}``, since the rows of these
+constraints are intervals, and so totally unimodular. Let d be the squared column norms. By duality,
+no sum of d over such a set exceeds one if and only if ``d_t <= v + Σ_{t − b < i <= t} u_i`` with u,
+v >= 0 and ``Σ u + k v <= 1``. So no sets are listed.
 """
 
 import numpy as np
@@ -133,8 +134,9 @@ class Band:
     def slope(self, C: Array, mixing: Array, inverses: list[Array], weights: Array) -> Array:
         """Return ``−2 Bᵀ diag(weights) B C⁻ᵀ`` on the band, B = A C⁻¹.
 
-        It is the derivative by C of the weighted sum of squared row norms of B, the answers'
-        variances. ``mixing`` is B, and ``inverses`` are those of the diagonal blocks of C.
+        The squared row norms of B are the answers' variances. The result is the derivative by C of
+        the weighted sum of these variances. ``mixing`` is B, and ``inverses`` are those of the
+        diagonal blocks of C.
         """
         slope, before, earlier = np.zeros_like(C), None, None
         for own, inverse in zip(self.parts, inverses, strict=True):

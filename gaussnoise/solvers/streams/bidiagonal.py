@@ -19,8 +19,8 @@ _WIDEST = 400.0  # the numbers of a recursion differ by at most two to this powe
 def diagonals(diagonal: Array, below: Array, shifts: Array) -> Iterator[tuple[int, Array, Array]]:
     """Yield the diagonals of ``(G Gᵀ + s)⁻¹`` and ``(Gᵀ G + s)⁻¹`` for every shift s.
 
-    G is lower bidiagonal. The index of the shift comes first. Every number has a small relative
-    error for any condition of G: see :func:`relative_error`.
+    G is lower bidiagonal. Each item begins with the index of its shift. Every number has a small
+    relative error for any condition of G: see :func:`relative_error`.
 
     Args:
         diagonal: the diagonal of G, shape (n,).

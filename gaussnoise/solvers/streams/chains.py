@@ -1,10 +1,10 @@
 """A Markov chain on the ticks of one person, whose second moment proves a lower bound on errors.
 
-A person takes part at ticks ``i_1 < … < i_m``, with probability proportional to
-``s[k − m, i_1] K[i_1, i_2] … K[i_{m−1}, i_m]``, where m <= k, and K is zero between ticks less than
-b apart. The dual problem needs only the probability that ticks i and j are both in the set, a sum
-of products with powers of K, so no sets are listed. Vectors added at ticks i and j have the
-correlation ⟨c_i, c_j⟩.
+A person takes part at ticks ``i_1 < … < i_m``, with m <= k. The probability of these ticks is
+proportional to ``s[k − m, i_1] K[i_1, i_2] … K[i_{m−1}, i_m]``. K is zero between ticks less than b
+apart. Vectors added at ticks i and j have the correlation ⟨c_i, c_j⟩. The dual problem needs only
+the probability that ticks i and j are both in the set. This probability is a sum of products with
+powers of K, so no sets are listed.
 """
 
 from dataclasses import dataclass, replace

@@ -2,11 +2,12 @@
 
 An atom Z_a is a pattern of ticks with a correlation matrix of the vectors added at these ticks.
 
-Maximise ``F = tr((W^½ A Λ A' W^½)^½)``, Λ = Σ λ_a Z_a, over the weights λ of the atoms found so far
-and the coordinate weights w. The covariance N of the maximum gives X = A'N⁻¹A; find the atoms that
-N does not cover, by one semidefinite programme per pattern with X; repeat. Since atoms are
-matrices, added vectors of any dimension are covered. F is always a lower bound; N, scaled to cover
-all patterns, gives an upper bound.
+Let λ be the weights of the atoms found so far, w the coordinate weights, W = diag(w), and Λ = Σ λ_a
+Z_a. Each round maximises ``F = tr((W^½ A Λ A' W^½)^½)`` over λ and w. Let N be the covariance of
+the maximum, and X = A'N⁻¹A. One semidefinite programme with X for each pattern finds the atoms that
+N does not cover. These atoms join the next round. Since atoms are matrices, added vectors of any
+dimension are covered. F is always a lower bound; N, scaled to cover all patterns, gives an upper
+bound.
 """
 
 import math
@@ -41,8 +42,8 @@ _MOST_SOLVED = 2**14  # number of semidefinite programmes per round
 class Exchanged:
     """The optimal covariance for a stream, not scaled to unit sensitivity, and its dual proof.
 
-    The proof has atoms, possible contributions of one person: a set of k ticks, and the
-    correlations of the vectors added at these ticks.
+    The proof is a measure on atoms. An atom is a possible contribution of one person: a set of k
+    ticks, and the correlations of the vectors added at these ticks.
 
     Attributes:
         factor: L of the covariance L L', shape (n, n).

@@ -21,7 +21,7 @@ _AGAIN = 2  # number of last powers that are used again without knots
 def few_states(workload: StreamWorkload, p: float, states: int) -> Recursion:
     """Return a :class:`Recursion` with few states and nearly the least error ``‖sd‖_p``.
 
-    The columns of its strategy matrix C have norm one.
+    The columns of the recursion's strategy matrix C have norm one.
 
     Args:
         workload: the matrix A of the answers over time.

@@ -33,7 +33,8 @@ class InverseRoot:
 def inverse_root(low: float, high: float, digits: float = _DIGITS) -> InverseRoot:
     """Return a rational approximation of x^-½ on [low, high], 0 < low, with a proven error.
 
-    It has about ``digits`` correct digits. The error bound holds for the stored, rounded numbers.
+    The approximation has about ``digits`` correct digits. The error bound holds for the stored,
+    rounded numbers.
 
     Source: Hale, Higham & Trefethen (2008), method 3, by Jacobi's imaginary transformation.
     """

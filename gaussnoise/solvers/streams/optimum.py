@@ -49,8 +49,9 @@ class Evaluation:
     """Bounds on the leverages and variances of a covariance N, for weights λ and w.
 
     λ are dual weights of contributions, w of answers, Λ = diag(λ), W = diag(w), and A is the
-    workload with columns a_i. ``N = W^-½ (W^½ A Λ Aᵀ W^½)^½ W^-½`` has an inverse square root: all
-    bounds include rounding and the error of the rational function that approximates it.
+    workload with columns a_i. A rational function approximates the inverse square root that
+    ``N = W^-½ (W^½ A Λ Aᵀ W^½)^½ W^-½`` needs. All bounds include rounding and the error of this
+    approximation.
 
     Attributes:
         leverages: upper bounds on ``a_i' N⁻¹ a_i``, shape (n,).
@@ -215,11 +216,12 @@ def stream_optimum(
 ) -> StreamOptimum:
     """Return the optimal dual weights for a stream in which people take part once.
 
-    They are the fixed point of ``λ_i ← λ_i z_i`` and ``ω_t ← w_t u_t``, each scaled to sum one: λ
-    are weights of contributions, ω shares of answers with the weights w = ω^{1 − 2/p}, z the
-    leverages of the columns of the workload A, and u the variances of the answers. ``bands`` are
-    those of A⁻¹. Anderson's method accelerates the iteration. If the best w are the λ in reverse
-    order (:func:`is_mirrored`), Newton's method finds the smooth changes.
+    λ are weights of contributions. ω are shares of answers, and w = ω^{1 − 2/p} are weights of
+    answers. z are the leverages of the columns of the workload A, and u the variances of the
+    answers. The optimal weights are the fixed point of ``λ_i ← λ_i z_i`` and ``ω_t ← w_t u_t``,
+    each scaled to sum one. ``bands`` are those of A⁻¹. Anderson's method accelerates the iteration.
+    If the best w are the λ in reverse order (:func:`is_mirrored`), Newton's method finds the smooth
+    changes.
 
     The weights of the smallest gap are returned; ``most`` is the largest number of steps.
 

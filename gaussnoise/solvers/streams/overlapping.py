@@ -1,11 +1,12 @@
 """The best noise if the possible sets of one person's ticks overlap, with all sets listed.
 
 A barrier method minimises ``‖diag(A X⁻¹ A')‖_{p/2}`` over X = A'M⁻¹A ≻ 0 such that every set π has
-a y_π >= 0 with Σ y_π = 1 and X_ππ ⪯ diag(y_π). The central path minimises ``τ · error − Σ log det
-S_π``, S_π = diag(y_π) − X_ππ. On it, all diagonal entries of S_π⁻¹ are equal, say ν_π, since Σ y_π
-is fixed. So S_π⁻¹ = ν_π Z_π with a correlation matrix Z_π, and the Z_π with weights ν_π/Σν solve
-the dual problem. The norm of u = diag(A X⁻¹ A') has a barrier of its own, which makes it smooth:
-``max_ω Σ u_j ω_j^a + (1/τ) Σ log ω_j``, a = 1 − 2/p, Σ ω = 1.
+a y_π >= 0 with Σ y_π = 1 and X_ππ ⪯ diag(y_π). Let S_π = diag(y_π) − X_ππ. The central path
+minimises ``τ · error − Σ log det S_π``. On this path, all diagonal entries of S_π⁻¹ are equal, say
+ν_π, since Σ y_π is fixed. So S_π⁻¹ = ν_π Z_π with a correlation matrix Z_π, and the Z_π with
+weights ν_π/Σν solve the dual problem. Let u = diag(A X⁻¹ A'), and a = 1 − 2/p. The norm of u has a
+barrier of its own: it is replaced by ``max_ω Σ u_j ω_j^a + (1/τ) Σ log ω_j`` with Σ ω = 1. This
+maximum is a smooth function of u.
 
 Newton steps eliminate y_π separately for each set (Boyd & Vandenberghe 2004, Sections 10.4 and
 11.3).

@@ -2,11 +2,11 @@
 
 X = CᵀC may be nonzero between ticks of one person. The squared change is at most the sum of
 ``|X_ij|`` over pairs of the person's ticks. A path steps from each of these ticks to the next, and
-adds X_ij of successive ticks exactly. Other pairs have m − 1 >= 1 ticks between them, so they are
-at least m b apart. Half of such a pair's share of the sum is charged to each of its ticks, as the
-largest entry of the tick's row or column from the distance m b on. The index 0, …, k − 1 of a tick
-on the path decides which charges it has. The bound is exact if X is zero between ticks that are at
-least 2b apart.
+adds X_ij of successive ticks exactly. Any other pair has m − 1 >= 1 ticks of the person between its
+two ticks, so these are at least m b apart. Half of such a pair's share of the sum is charged to
+each of its two ticks. The charge is the largest entry of the tick's row or column from the distance
+m b on. The index 0, …, k − 1 of a tick on the path decides for which m the tick is charged. The
+bound is exact if X is zero between ticks that are at least 2b apart.
 """
 
 from collections.abc import Callable

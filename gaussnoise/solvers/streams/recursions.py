@@ -21,10 +21,10 @@ _LEAST = 1e-3  # least coefficient at the start of a search: from zero it might 
 class Recursion:
     """A strategy matrix C with ``C_tt = d_t`` and, for s < t, ``C_ts = Σ_j u_tj v_sj θ_j^{t−s−1}``.
 
-    Noise for contributions is ``y = C⁻¹ z``, z independent standard normal. It is computed in one
-    pass with states x (zero at first): ``y_t = (z_t − Σ_j u_tj x_tj) / d_t`` and ``x_{t+1,j} = θ_j
-    x_tj + v_tj y_t``. With the same u, v and d at every tick, C is a buffered Toeplitz matrix of
-    Dvijotham et al. (2024).
+    Noise for contributions is ``y = C⁻¹ z``, z independent standard normal. This noise is computed
+    in one pass, with states x that are zero at first: ``y_t = (z_t − Σ_j u_tj x_tj) / d_t`` and
+    ``x_{t+1,j} = θ_j x_tj + v_tj y_t``. With the same u, v and d at every tick, C is a buffered
+    Toeplitz matrix of Dvijotham et al. (2024).
 
     Attributes:
         workload: the matrix A of the answers over time.
@@ -72,8 +72,8 @@ class Recursion:
     def squared_columns(self) -> Array:
         """Return upper bounds on the squared norms of the columns of C, shape (n,).
 
-        They hold for the stored numbers exactly: rounding is bounded by the same sums and products
-        of absolute values.
+        The bounds hold for the stored numbers exactly. Rounding is bounded by the same sums and
+        products of absolute values.
         """
         found, without_signs = (
             np.square(d) + np.einsum("tj,tjk,tk->t", v, later_products(u, self.fading), v)

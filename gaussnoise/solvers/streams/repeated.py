@@ -27,7 +27,8 @@ def repeated_recursion(
 ) -> Recursion:
     """Return a :class:`Recursion` with nearly the least error, if people take part repeatedly.
 
-    It minimises ``‖sd‖_p²`` times a bound on the squared sensitivity of its strategy matrix C.
+    The recursion minimises ``‖sd‖_p²`` times a bound on the squared sensitivity of its strategy
+    matrix C.
 
     Args:
         workload: the matrix A of the answers over time.

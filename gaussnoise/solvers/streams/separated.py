@@ -6,10 +6,11 @@ same sensitivity bound, and M' = A X'⁻¹ A' ⪯ M has no larger variance in an
 larger ‖sd(M)‖_p for any p. If patterns overlap, the optimum of the restricted problem is only an
 upper bound.
 
-The dual problem is to maximise ``F = tr((W^½ A Λ A' W^½)^½)`` over w and Λ ⪰ 0 with ``diag Λ = Σ
-p_π 1_π``, where Λ_ij is free if i and j are in one pattern, and zero otherwise. The derivative of F
-is infinite where Λ or W is singular, so Λ ⪰ 0 needs no barrier. Newton's method solves systems with
-the Hessian by conjugate gradients; each product takes a few n × n matrix products.
+Let p_π be probabilities of the patterns π, and W = diag(w). The dual problem is to maximise
+``F = tr((W^½ A Λ A' W^½)^½)`` over p, w and Λ ⪰ 0 with ``diag Λ = Σ p_π 1_π``. Λ_ij is free if i
+and j are in one pattern, and zero otherwise. The derivative of F is infinite where Λ or W is
+singular, so Λ ⪰ 0 needs no barrier. Newton's method solves systems with the Hessian by conjugate
+gradients; each product takes a few n × n matrix products.
 """
 
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ _ROUNDS, _ROUGH_STEPS, _ROUGH = 4, 30, 1e-3
 class Separated:
     """The best noise under a constraint, and its dual proof.
 
-    The constraint: all ticks of one person have orthogonal effects.
+    The constraint is that all ticks of one person have orthogonal effects.
 
     Attributes:
         factor: L of the covariance L L', shape (n, n), not yet scaled to unit sensitivity.

@@ -1,7 +1,7 @@
 """Newton's method for smooth changes of the weights of ticks, beside multiplicative steps.
 
-It is for the largest error (p = ∞), where multiplicative steps leave smooth deviations almost as
-they are.
+Multiplicative steps for the largest error (p = ∞) hardly reduce smooth deviations from the optimum.
+Newton's method is for these deviations.
 """
 
 from collections.abc import Iterator

@@ -1,11 +1,12 @@
 """A smooth bound on one person's squared change, for a banded strategy and a total beside it.
 
 The strategy C is banded, so one person's ticks change orthogonal columns, of squared norms d_t. A
-weighted total ``Σ v_t x_t`` is measured too. A person's ticks π change both, squared, by at most
-``Σ_{t∈π} d_t + s²``, where ``s = Σ_{t∈π} |v_t|``. Between α and β, the square s² is at
-most its chord ``(α + β) s − α β``, which is linear in π. So the bound is the largest, over cells
-[α, β] of a grid, of the largest sum of ``d_t + (α + β) |v_t|`` over sets π, less α β: no sets are
-listed.
+weighted total ``Σ v_t x_t`` is measured too. Let π be the ticks of a person, and
+``s = Σ_{t∈π} |v_t|``. The squared changes of both measurements add up to at most
+``Σ_{t∈π} d_t + s²``. Between α and β, the square s² is at most its chord ``(α + β) s − α β``, and
+this chord is linear in π. For a cell [α, β] of a grid, the bound is the largest sum of
+``d_t + (α + β) |v_t|`` over sets π, minus α β. The final bound is the largest one of all cells. No
+sets are listed.
 """
 
 import numpy as np

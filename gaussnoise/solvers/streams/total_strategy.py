@@ -1,10 +1,10 @@
 """A banded strategy, and one weighted total of all ticks that is measured beside it.
 
 With a strategy matrix C of few diagonals, one person's ticks have orthogonal effects: X = CᵀC is
-zero between them. The best X is positive there, small and smooth, if a person takes part in few
-of all ticks. A weighted total ``Σ v_t x_t`` beside C adds v vᵀ to X. By the formula of Sherman and
-Morrison, it lowers the variances of the answers A x by ``(B g)²/(1 + g·g)``, where B = A C⁻¹ and
-Cᵀg = v.
+zero between them. If a person takes part in few of all ticks, the best X is positive, small and
+smooth between the ticks of one person. A weighted total ``Σ v_t x_t`` beside C adds v vᵀ to X. By
+the formula of Sherman and Morrison, it lowers the variances of the answers A x by
+``(B g)²/(1 + g·g)``, where B = A C⁻¹ and Cᵀg = v.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """The best strategy of an attribute that is alone in its tables, if records are replaced.
 
-The total is known then, and only the differences of columns of the measured matrix count. This is
-the problem of the differences of listed points, which is solved on all pairs at once.
+The total is known then, and only the differences of columns of the measured matrix count. So the
+problem is that of the differences of listed points. It is solved on all pairs at once.
 """
 
 import numpy as np

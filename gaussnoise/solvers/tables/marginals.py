@@ -67,13 +67,15 @@ def table_noise(
 ) -> TableNoise:
     """Return the optimal noise, by maximising the dual ``Σ_T √(L_T κ_T)`` over table weights.
 
-    If ``replaced`` (neighbouring data differ in one replaced record), the maximum is also over
-    weights of patterns: sets of attributes in which the record and its replacement differ. T runs
-    over the attribute sets with a residual measurement. L_T is the weighted variance of the answers
-    if the measurement of T has unit noise, and κ_T the mean squared change of this measurement.
+    T runs over the attribute sets with a residual measurement. L_T is the weighted variance of the
+    answers if the measurement of T has unit noise, and κ_T is the mean squared change of this
+    measurement. If ``replaced``, neighbouring data differ in one replaced record. The maximum is
+    then also over weights of patterns: sets of attributes in which the record and its replacement
+    differ.
 
-    The solver begins with a few patterns, and adds those that change the measurements most. They
-    are found by computing the change for all patterns, or by a search if patterns are too many.
+    The solver begins with a few patterns, and adds those that change the measurements most. If
+    patterns are few, the change is computed for all of them. Otherwise, a search finds the patterns
+    to add.
     """
     patterns: Patterns = np.zeros((1, len(workload.moving.classes)), dtype=np.intp)
     if not workload.residuals:

@@ -1,14 +1,14 @@
 """Optimal noise for products of queries, from one small certified problem for each attribute.
 
 The strategy of an attribute is the matrix that is applied to the counts of its categories before
-noise is added: the total 1', and contrasts B. Attribute i is solved alone, for the Gram matrix
-``G_i + μ_i 11'``, where G_i is that of its queries and μ_i is the weight of the total. The Gram
-matrix X of its optimal strategy has ``1'X⁻¹1 = τ`` and is ``X = 11'/τ + (1 − 1/τ) B'B``, where B
-has unit columns; B is used in every table with the attribute. A table's loss depends on B through
-two variances only: g, from unit noise on B, and s, from unit noise on the total. For each μ, the
-optimum is a point of the Pareto curve of g and s, with ``−dg/ds = √(g/(s + μ))``. μ_i is chosen, as
-a fixed point, so that this slope is the ratio of the loss's derivatives by s and by g, over all
-tables.
+noise is added: the total 1', and contrasts B. Let G_i be the Gram matrix of the queries of
+attribute i, and μ_i the weight of the total. Attribute i is solved alone, for the Gram matrix
+``G_i + μ_i 11'``. Let X be the Gram matrix of its optimal strategy, and ``τ = 1'X⁻¹1``. Then
+``X = 11'/τ + (1 − 1/τ) B'B``, where B has unit columns. B is used in every table with the
+attribute. A table's loss depends on B through two variances only: g, from unit noise on B, and s,
+from unit noise on the total. For each μ, the optimum is a point of the Pareto curve of g and s,
+with ``−dg/ds = √(g/(s + μ))``. μ_i is chosen, as a fixed point, so that this slope is the ratio of
+the loss's derivatives by s and by g, over all tables.
 """
 
 import math
@@ -84,8 +84,9 @@ class ProductNoise:
         bits: the number of bits of the integer contrasts of these classes.
         pairs: for each class of attributes whose tables have no other attribute, if records are
             replaced, the dual weights of pairs of categories, see :func:`best_differences`.
-        shares: the dual weights of the types of tables for which strategies are best, where they
-            are means over several rounds; those of ``noise`` are for these strategies alone.
+        shares: the dual weights of the types of tables for which the strategies are best, if these
+            are means over several rounds; None otherwise. The dual weights of ``noise`` are for
+            these strategies alone.
     """
 
     workload: Workload
@@ -111,7 +112,7 @@ def product_noise(
 
     A strategy is the matrix by which an attribute is measured. Strategies and their dual weights
     are found by a fixed point, then the noise is computed. Classes in ``joined`` are solved as if
-    they were in tables with others.
+    they were in tables with other classes.
     """
     asked = {
         k: bases

@@ -21,8 +21,8 @@ _MOST_SUBSETS = 2**22
 def residual_subsets(subsets: Collection[Subset], sizes: Sequence[int]) -> list[Subset]:
     """Return all sets T within any of the attribute ``subsets`` that have a residual, small first.
 
-    The residual of T is a tensor over its attributes that sums to zero along each. It is always
-    zero, and T is left out, if an attribute of T has only one category (``sizes``).
+    The residual of T is a tensor over the attributes of T that sums to zero along each of them. If
+    an attribute of T has only one category (``sizes``), the residual is zero, and T is left out.
     """
     count = sum(2 ** sum(sizes[i] > 1 for i in S) for S in subsets)
     check_count(count)

@@ -83,7 +83,7 @@ class SharedFidelity:
 class SharedCurvature:
     """Minus the Hessian of the dual objective by weights of points and shares of tables.
 
-    It is known by its products with vectors.
+    This matrix is known by its products with vectors.
 
     Attributes:
         inner: minus the Hessian in weights of points and shares of coordinates.

@@ -23,9 +23,9 @@ class AbstractStrategy(abc.ABC):
 
     B is C divided by the length of its longest column. A table over attributes S is answered from
     the measurements ``⊗_{i∈T} B_i ⊗_{i∉T} 1'`` of all T ⊆ S. The matrix [1; B] has a left inverse
-    [v, B⁺]: B⁺ decodes a measurement along the attributes of T, and v spreads it along those of
-    S∖T; the decoded parts are added. E is the covariance B⁺B⁺' of decoded unit noise, divided by
-    the number ``unit``.
+    [v, B⁺]. B⁺ decodes a measurement along the attributes of T, and v spreads the result along the
+    attributes of S∖T. The decoded parts are added. E is the covariance B⁺B⁺' of decoded unit noise,
+    divided by the number ``unit``.
 
     Attributes:
         size: the number n of categories.
@@ -116,17 +116,18 @@ class AbstractStrategy(abc.ABC):
     def pull(self, weights: Array, axis: int) -> Array:
         """Multiply ``weights`` of the cells by R', along an axis, where R is :attr:`root`.
 
-        For results r of weights a, and s of weights b, ``r's = a'E b`` with ``E = R R'``.
+        Let r be the result for the weights a, and s the result for the weights b. Then
+        ``r's = a'E b``, with ``E = R R'``.
         """
 
     @property
     def centred(self) -> "AbstractStrategy":
         """The same strategy for a known total N, which other attributes do not share.
 
-        Let u be integers near the mean column of C. ``C − u1'`` is measured in place of C: the
-        contrasts change by the known uN, and differences of records do not change. Shares v of
-        the total become about 1/n. With C they can be thousands of times as large, if the columns
-        are on a large sphere, and then cancel against the contrasts.
+        Let u be integers near the mean column of C. ``C − u1'`` is measured in place of C. The
+        contrasts change by uN, which is known, and differences of records do not change. The shares
+        v of the total become about 1/n. With C, these shares can be thousands of times as large if
+        the columns are on a large sphere. They then cancel against the contrasts.
         """
         return self
 
@@ -240,16 +241,17 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
     The inverse is computed from the rounded contrasts, so decoding adds no error of rounding.
 
-    For a number whose squares are summed, no row is the second category alone: a row has weights
-    ``((1 − t)², 2t(1 − t), t²)`` on the first three categories, or is in the fourth. The longest
-    "column" is then that of a row. For t from j/K to (j + 1)/K, this curve is in the triangle of
-    its ends and of the point where its tangents there meet (a Bézier curve's control points, Farin
-    2002). A norm is convex, so these 2K + 1 points take the place of the three columns.
+    If the squares of a number are summed, a row has weights ``((1 − t)², 2t(1 − t), t²)`` on the
+    first three categories, or is in the fourth. No row is the second category alone. So the longest
+    "column" is that of a row, and the "columns" of all t form a curve. For t from j/K to (j + 1)/K,
+    this curve is in a triangle. The corners are the curve's two ends and the point where its
+    tangents there meet (a Bézier curve's control points, Farin 2002). A norm is convex, so these 2K
+    + 1 points take the place of the three columns.
 
     Attributes:
         contrasts: C, shape (n − 1, n); [1; C] is invertible.
-        off: for such a number, how many units of two rows may be outside the products of curves
-            because units are whole numbers; 0 for other attributes.
+        off: for a number whose squares are summed, how many units of two rows may be outside the
+            products of curves because units are whole numbers; 0 for other attributes.
         common: integers u, shape (n − 1,), of :attr:`centred`; empty, which means zeros, otherwise.
     """
 

@@ -229,7 +229,7 @@ class Workload:
         """The summed variances of a base's queries from unit noise on contrasts, and on totals.
 
         Keys are (index of the class, index of the base). A total that no answer needs still gets a
-        small variance: it is then measured, and cells can be released.
+        small variance. So this total is measured, and cells can be released.
         """
         traces = {}
         for k, (strategy, bases) in enumerate(zip(self.strategies, self.bases, strict=True)):
@@ -242,8 +242,8 @@ class Workload:
         """Return the sparse matrix A for which ``A @ shares^{1−2/p}`` are the losses of all types.
 
         ``shares`` are dual weights of the types of tables. The loss of a type is the variance of
-        the answers if one residual measurement of this type has unit noise. It is summed over all
-        queries, with the weight (share of the query)^{1−2/p} for each.
+        the answers if one residual measurement of this type has unit noise. This variance is summed
+        over all queries, each with the weight (share of the query)^{1−2/p}.
         """
         power = dual_power(p)
         # a query's weight is (share/(tables · queries))^{1/s*}; the sum over tables of a type is

@@ -117,15 +117,16 @@ def searched_move(
 ) -> float:
     """Return a proven bound on ``max_D 2 Σ_T share_T (1 − Π_{i∈T∩D} unequal_i)``.
 
-    This is the largest squared change of the measurements by a replaced record. A pattern D is a
-    set of attributes in which two records differ, and T runs over the measured attribute sets.
+    The maximum is the largest squared change of the measurements by a replaced record. A pattern D
+    is a set of attributes in which two records differ, and T runs over the measured attribute sets.
 
     Args:
         orbits: the classes.
         shares: by type, the share of each T of this type, nonnegative.
         unequal: a factor in [−1, 1] of each class.
-        claimed: a bound found before, which is to be proven, with more work allowed. By default,
-            a new bound is returned, slightly enlarged, so that other machines can prove it too.
+        claimed: a bound that was found before. The search then proves this bound, with more work
+            allowed. By default, a new bound is returned. It is slightly enlarged, so that other
+            machines can prove it too.
     """
     total = math.fsum(share * orbits.size(T) for T, share in shares.items())
     if claimed is None:
