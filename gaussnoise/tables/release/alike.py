@@ -101,8 +101,8 @@ def _is_shifted(one: Attribute, other: Attribute) -> bool:
 def left_out_unlike(one: AbstractRelease, other: AbstractRelease) -> list[str]:
     """Return the attributes and rules for which only one of two releases leaves out rows.
 
-    A release that refuses rows without a valid value has tables of all rows, and shows that all of
-    them have valid values.
+    A release that refuses rows without a valid value leaves out no rows: it shows that all rows
+    have valid values.
     """
     fits, others = (dict(_valid_values(release)) for release in (one, other))
     found = [

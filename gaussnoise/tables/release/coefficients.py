@@ -177,7 +177,7 @@ class Law:
     def nearest(self, rows: Array, values: Array) -> float:
         """Return the smallest squared distance over all beta with ``rows @ beta = values``.
 
-        It is the distance of coefficients beta from the release, see :meth:`distance`.
+        The distance is that of the coefficients beta from the release, see :meth:`distance`.
         """
         root = self._root
         along = rows @ root
@@ -287,8 +287,9 @@ class AbstractCoefficients:
     def confidence_interval(self, level: float = LEVEL) -> ConfidenceInterval:
         """Return an interval for each coefficient of the counted rows, each valid alone.
 
-        An interval contains a value if some coefficients with this value agree with the release: a
-        test with the exact covariance of the noise does not reject the equations at them.
+        An interval contains a value if some vector of coefficients with this value agrees with the
+        release. Coefficients agree with the release if a test does not reject the equations at
+        these coefficients. The test uses the exact covariance of the noise.
 
         Raises:
             ParameterError: level outside (0, 1).

@@ -43,8 +43,8 @@ class FunctionEstimate:
     The intervals are for the function of the data, not of a population from which they are drawn.
 
     Attributes:
-        estimate: unbiased for polynomials; for a ratio of two, the ratio of unbiased estimates; for
-            other functions, corrected for the bias of second order.
+        estimate: unbiased for polynomials; for a ratio of two polynomials, the ratio of unbiased
+            estimates; for other functions, corrected for the bias of second order.
         standard_deviation: the estimated standard deviation of the estimate, due to noise.
         method: how intervals are found, in words.
         private: False for simulations, whose numbers must not be published.
@@ -89,12 +89,13 @@ class FunctionEstimate:
 def function(release: AbstractRelease, f: Callable[..., Any], *tables: Any) -> FunctionEstimate:
     """Return the estimate of a function of released numbers, with its interval.
 
-    If f only adds, multiplies, divides and takes integer powers, calling it on symbols shows that
-    it is a ratio of polynomials. If these have degree two at most, the interval contains each value
-    r for which the hypothesis "numerator − r · denominator is 0" is not rejected, by the
-    distribution of a quadratic form. This is exact for linear forms and their ratios (Fieller
-    1954), and nearly exact for others. Other functions are approximated by quadratic ones in the
-    range of the noise; there is no interval if the approximation is not close enough.
+    If f only adds, multiplies, divides and takes integer powers, calling f on symbols shows that it
+    is a ratio of polynomials. If both polynomials have degree two at most, the interval contains
+    each value r for which a test does not reject the hypothesis "numerator − r · denominator is 0".
+    The test uses the distribution of a quadratic form. It is exact for linear forms and their
+    ratios (Fieller 1954), and nearly exact for other polynomials and ratios. All other functions
+    are approximated by quadratic functions in the range of the noise. There is no interval if the
+    approximation is not close enough.
 
     Args:
         release: the release that is asked.
@@ -152,8 +153,8 @@ def function(release: AbstractRelease, f: Callable[..., Any], *tables: Any) -> F
 def variance(release: AbstractRelease, name: str, /, **groups: Category) -> FunctionEstimate:
     """Return the variance of a clipped number: ``release.variance("pay", sex="F")``.
 
-    It is the mean squared distance of clipped values from their mean, over the records that have a
-    number.
+    The variance is the mean squared distance of clipped values from their mean, over the records
+    that have a number.
 
     Args:
         release: the release that is asked.
@@ -206,8 +207,8 @@ def covariance_of(
 ) -> FunctionEstimate:
     """Return the covariance of two clipped numbers: ``release.covariance_of("pay", "hours")``.
 
-    It is the mean of the product minus the product of the means, for clipped values, over the
-    records that have both numbers.
+    The covariance is the mean of the product minus the product of the means, for clipped values.
+    All means are over the records that have both numbers.
 
     Args:
         release: the release that is asked.
@@ -254,7 +255,7 @@ def correlation(
 ) -> FunctionEstimate:
     """Return the correlation of two clipped numbers: ``release.correlation("pay", "hours")``.
 
-    It is the correlation of clipped values over the records that have both numbers.
+    The correlation is that of clipped values, over the records that have both numbers.
 
     Args:
         release: the release that is asked.

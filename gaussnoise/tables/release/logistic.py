@@ -170,7 +170,8 @@ def logistic(
         name: the attribute that is explained.
         label: the category whose probability is modelled, against all others.
         on: attributes of categories or bins, and interactions: ``["sex", "age", "sex:age"]``. A
-            table of all of them with ``name`` must have been released, or one that contains it.
+            table of ``name`` and all of these attributes, or a larger table that contains it, must
+            have been released.
 
     Returns:
         A :class:`~gaussnoise.results.LogisticRegression`.

@@ -87,7 +87,7 @@ class AbstractEstimates(abc.ABC):
     def unlimited(self, squared: float) -> ConfidenceInterval:
         """Return intervals of ``√squared`` standard deviations, not cut to :attr:`limits`.
 
-        They are infinite if nothing is known.
+        Bounds are infinite if nothing is known about a number.
         """
         half = math.sqrt(squared) * self.standard_deviation
         return ConfidenceInterval(self.estimate - half, self.estimate + half)
@@ -258,8 +258,8 @@ class AbstractEstimates(abc.ABC):
     def to_frame(self, level: float = LEVEL) -> Any:
         """Return :meth:`columns` as a dataframe of the library that the records came in.
 
-        For files and remote engines, it is a pyarrow table. It holds the level of the intervals:
-        pandas in ``attrs``, pyarrow in its metadata, polars in a last column ``level``.
+        For files and remote engines, the frame is a pyarrow table. A frame holds the level of the
+        intervals: pandas in ``attrs``, pyarrow in its metadata, polars in a last column ``level``.
         """
         return framed(self.to_arrow(level), self.backend)
 
@@ -485,9 +485,9 @@ class ProportionTable(AbstractEstimates):
 
         An interval contains every p for which the Gaussian interval of ``count − p·group`` contains
         zero. At the true share, this difference is Gaussian with mean zero. So if the group's count
-        is clearly positive, the probability that they contain the share is exactly their level
-        (Fieller 1954); otherwise they are [0, 1]. Intervals are cut to [0, 1], and contain the
-        estimate unless noise moved it outside.
+        is clearly positive, the probability that the interval contains the share is exactly its
+        level (Fieller 1954). Otherwise, the interval is [0, 1]. Intervals are cut to [0, 1], and
+        contain the estimate unless noise moved it outside.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
