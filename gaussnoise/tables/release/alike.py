@@ -33,7 +33,7 @@ def unlike(one: Attribute, other: Attribute) -> dict[str, str]:
 def difference_of(one: Attribute, other: Attribute) -> str | None:
     """Return how the definitions of two attributes of the same name differ, as text.
 
-    It is None if both count or sum rows in the same way.
+    The result is None if both attributes count or sum rows in the same way.
     """
     if one.is_summed and other.is_summed and one.interval != other.interval:
         first, second = (values_text(own.interval) for own in (one, other))

@@ -38,7 +38,7 @@ class Answer:
             group. Quantiles of dates are dates, or NaT.
         standard_deviation: same shape; None for quantiles, for which it is unknown.
         low: lower bounds of the intervals. If ``compared`` is 1, each interval holds with
-            probability ``level``; else all of them hold together with this probability.
+            probability ``level``; otherwise all intervals hold together with this probability.
         high: upper bounds of intervals; infinite, or NaT for dates, if no finite bound is known.
         level: the level of the intervals.
         note: a caution about the answer, or "".

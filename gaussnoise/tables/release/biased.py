@@ -70,9 +70,9 @@ class AbstractTable:
 class BiasedTable(AbstractTable):
     """One released table whose cells were made non-negative or integers, which biases them.
 
-    It has no standard deviation: part of the error is now bias, and the bias of a cell depends on
-    the true counts, which are private. The biases of cells add up in sums of many cells; take sums,
-    contrasts and intervals from the unbiased table instead.
+    The table has no standard deviation: part of the error is now bias, and the bias of a cell
+    depends on the true counts, which are private. The biases of cells add up in sums of many cells;
+    take sums, contrasts and intervals from the unbiased table instead.
 
     Attributes:
         attributes: names, one per axis.

@@ -71,7 +71,7 @@ class Categories(AbstractLoaded):
         """Return an attribute with these categories, and a catch-all category for all other values.
 
         Args:
-            other: label of the catch-all; underscores are added where a category has this name.
+            other: label of the catch-all; underscores are added if a category has this name.
 
         Raises:
             ParameterError: no category was found.
@@ -172,8 +172,8 @@ def discover_categories(
             independently of all other rows. Rows without a person are ignored. Both columns are
             read into memory.
         on_formula: "show" or "drop", for values that a spreadsheet would run as a formula when it
-            opens a CSV file. They begin with =, +, -, @, a tab or the end of a line. "drop" leaves
-            them out, however frequent they are; a schema then counts them in its catch-all
+            opens a CSV file. Such values begin with =, +, -, @, a tab or the end of a line. "drop"
+            leaves them out, however frequent they are; a schema then counts them in its catch-all
             category.
         ledger: a :class:`Ledger` with a δ, or its path: ρ and half of δ are charged.
         id: the name of this release in the ledger.

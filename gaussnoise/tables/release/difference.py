@@ -110,10 +110,10 @@ def difference(
 class Changes(PickledByArguments):
     """Changes from one release to another, safe to publish if both releases are.
 
-    ``changes["sex", "age"]`` is a :class:`ComparisonTable` of differences: later minus earlier. Its
-    ``as_ratio()`` divides later by earlier; ``relative()`` is the relative change. Its methods
-    ``difference``, ``ratio`` and ``contrast`` compare changes of several groups. Iteration yields
-    the tables that both releases have.
+    ``changes["sex", "age"]`` is a :class:`ComparisonTable` of differences: later minus earlier. The
+    table's ``as_ratio()`` divides later by earlier; ``relative()`` is the relative change. The
+    table's methods ``difference``, ``ratio`` and ``contrast`` compare changes of several groups.
+    Iteration yields the tables that both releases have.
 
     Attributes:
         before: the earlier release.
@@ -144,7 +144,7 @@ class Changes(PickledByArguments):
     def rho_charged(self) -> float | None:
         """The cost ρ of both releases together, for a person whose rows are in both.
 
-        It is None if the releases protect different things, so that their costs do not add up.
+        The cost is None if the releases protect different things: their costs then do not add up.
         """
         if protected(self.before.plan) != protected(self.after.plan):
             return None

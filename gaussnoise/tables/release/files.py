@@ -159,7 +159,7 @@ def _software_entries(release: AbstractRelease) -> dict[str, object]:
 def copied(verifier: bool) -> dict[str, str]:
     """Return {path: content} of the verifier's programs, to be copied into a folder.
 
-    It is empty unless ``verifier`` is true.
+    The result is empty unless ``verifier`` is true.
     """
     own = sorted((Path(__file__).parents[2] / "verifier").glob("[!_]*.py")) if verifier else []
     return {f"verifier/{path.name}": path.read_text(encoding="utf-8") for path in own}
@@ -342,8 +342,8 @@ def _mean_rows(release: AbstractRelease, entry: int) -> Any:
 def answered(release: AbstractRelease, answers: Mapping[int, str]) -> list[Answers]:
     """Return a description of each table of answers that is written.
 
-    In a workbook, an entry with a summed number has two tables: a brief one of means, and all its
-    answers.
+    In a workbook, an entry with a summed number has two tables: a brief table of means, and a table
+    of all its answers.
     """
     plan, found = release.plan, []
     for k, file in answers.items():

@@ -159,7 +159,7 @@ def variance(release: AbstractRelease, name: str, /, **groups: Category) -> Func
     Args:
         release: the release that is asked.
         name: an attribute with ``clip`` whose squares the schema declares.
-        groups: a category for each attribute that restricts the records; none for all.
+        groups: a category of each attribute that selects records; none for all records.
 
     Returns:
         A :class:`~gaussnoise.results.FunctionEstimate`, in the unit of the number squared.
@@ -214,7 +214,7 @@ def covariance_of(
         release: the release that is asked.
         one: an attribute with ``clip``.
         other: another one, in the same table.
-        groups: a category for each attribute that restricts the records; none for all.
+        groups: a category of each attribute that selects records; none for all records.
 
     Returns:
         A :class:`~gaussnoise.results.FunctionEstimate`, in the product of the units of both
@@ -261,7 +261,7 @@ def correlation(
         release: the release that is asked.
         one: an attribute with ``clip`` whose squares the schema declares.
         other: another one, in the same table.
-        groups: a category for each attribute that restricts the records; none for all.
+        groups: a category of each attribute that selects records; none for all records.
 
     Returns:
         A :class:`~gaussnoise.results.FunctionEstimate`, usually between -1 and 1.
@@ -328,9 +328,9 @@ def _pair_moments(
 def powers(base: Clipped) -> Array:
     """Return the weights that turn the cells of a clipped number into sums of powers of t.
 
-    t is the relative position of the number in its interval, from 0 to 1. There is a row of weights
-    for the sum of t⁰ (the count), one for the sum of t, and one for the sum of t² if the schema
-    declares squares; shape (powers, cells).
+    Here t is the relative position of the number in its interval, from 0 to 1. There is a row of
+    weights for the sum of t⁰ (the count), one for the sum of t, and one for the sum of t² if the
+    schema declares squares; shape (powers, cells).
     """
     rows = [[1.0, 1.0, 1.0], [0.0, 0.5, 1.0], [0.0, 0.0, 1.0]]
     rows = rows if base.squares else [[1.0, 1.0], [0.0, 1.0]]

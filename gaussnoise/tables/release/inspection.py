@@ -15,13 +15,15 @@ Formal guarantees:
       bound on its distance from rounded normals
       (:func:`~gaussnoise.privacy.lattice_bound.lattice_distance`) is subtracted from the level.
     * If a person has more records than are counted, the choice among them is unknown, and the
-      recount uses its expectation. With P such persons, of k records each, the difference has a
-      further part Σ_p (X_p − E X_p), independent of the noise. Two choices of one person differ by
-      R_T at most, 2k lengths of the longest column of the query (0 for the number of rows). So with
-      probability 1 − β, the length of this part is at most ``R (√(P/2) + √(P ln(1/β) / 2))``: its
-      mean by E‖X − E X‖² <= R²/2, the rest by McDiarmid (1989). Half of the level for too large
-      values is for β, and √Q may exceed its quantile by this length. The test for too small values
-      is unchanged: given this part, Q is a noncentral χ², which is stochastically larger than χ².
+      recount uses its expectation. Let P be the number of such persons, of whom k records each are
+      counted, and X_p the counted part of person p. Then the difference has a further part Σ_p (X_p
+      − E X_p), independent of the noise. Two choices of one person differ by R_T at most. Here R_T
+      is 2k times the length of the longest column of the query (0 for the number of rows). So with
+      probability 1 − β, the length of the further part is at most
+      ``R (√(P/2) + √(P ln(1/β) / 2))``: its mean is bounded by E‖X − E X‖² <= R²/2, and the rest by
+      McDiarmid (1989). Half of the level for too large values is for β, and √Q may exceed its
+      quantile by this length. The test for too small values is unchanged: given the further part, Q
+      is a noncentral χ², which is stochastically larger than χ².
 
 Let C be the strategy matrix of a stream. The table of tick t is like that of a release with noise
 of scale σ |row t of C⁻¹|. This table combines the integers of all ticks so far. The bound on the

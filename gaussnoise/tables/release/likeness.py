@@ -45,7 +45,7 @@ class Likeness(NamedTuple):
         assumed: whether the release cannot estimate the statistic. The number in ``synthetic`` then
             follows from the shape that :meth:`synthetic` assumes for clipped numbers.
 
-    Numbers are floats; those of dates are texts in ISO 8601.
+    Numbers are floats. Dates are texts in ISO 8601.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"age": [7, 33, 61] * 400})

@@ -163,7 +163,8 @@ def logistic(
 
     At any coefficients, the likelihood equations are linear in the counts of the table, so the
     covariance of their noise is known exactly. An interval contains all coefficients for which a
-    test by this covariance does not reject the equations. It is valid for noise of any size.
+    test by this covariance does not reject the equations. The interval is valid for noise of any
+    size.
 
     Args:
         release: the release that is asked.

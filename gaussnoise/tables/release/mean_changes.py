@@ -40,7 +40,7 @@ class MeanChange:
         noise: half-width due to the noise of both means; the two noises are independent.
         sampling: half-width due to sampling at both times, before Wilson's correction. This
             correction makes one side of the interval longer than the other.
-        bias: bound on the bias of clipping of both means, and on all rounding.
+        bias: bound on the clipping bias of both means, and on all rounding.
         reason: why there is no change, and what would help; empty if there is one.
 
     >>> import pyarrow as pa

@@ -44,7 +44,7 @@ class Measurement(NamedTuple):
 def measurements(release: AbstractRelease) -> Iterator[Measurement]:
     """Yield the independent noisy measurements from which all tables of a release are computed.
 
-    They are the input that other inference engines need.
+    Other inference engines need these measurements as input.
     """
     names, seen = release.plan.schema.names, set[Subset]()
     variances = release.covariance.variances

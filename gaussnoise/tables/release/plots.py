@@ -92,7 +92,7 @@ def plot_heatmap(table: MarginalTable | QueryTable | BiasedTable) -> "Figure":
     fewest values.
 
     Args:
-        table: a table of at most three attributes; cells of a biased one are not tested.
+        table: a table of at most three attributes; cells of a biased table are not tested.
 
     Returns:
         A matplotlib Figure; save it with ``.savefig(path)``.

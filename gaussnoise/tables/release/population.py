@@ -116,12 +116,12 @@ class ColumnMean:
         mean: the estimate; NaN if there is none.
         count: noisy number (or weight) of rows, or of persons, with a number in this column. If no
             range was found, the count is for all groups together.
-        low: lower bound of the interval, cut to the public bounds of all numbers, and to zero if it
-            is assumed that no number is negative.
-        high: upper bound, likewise.
+        low: lower bound of the interval. It is cut to the public bounds of all numbers, and to zero
+            if it is assumed that no number is negative.
+        high: upper bound of the interval, cut in the same way.
         noise: half-width due to noise.
         sampling: half-width due to sampling; the squares of ``noise`` and ``sampling`` add up.
-        bias: bound on the bias of clipping, and on all rounding.
+        bias: bound on the clipping bias, and on all rounding.
         clipped: the range to which numbers were clipped.
         assumed: the assumption under which the bias is bounded; empty if there is none.
         searched: the share of the whole budget that was spent to find the range.
@@ -166,7 +166,7 @@ class MeanDifference:
         noise: half-width due to the noise of both means, whose joint covariance is known.
         sampling: half-width due to sampling in both groups, before Wilson's correction. This
             correction makes one side of the interval longer than the other.
-        bias: bound on the bias of clipping of both means, and on all rounding.
+        bias: bound on the clipping bias of both means, and on all rounding.
         reason: why there is no difference, and what would help; empty if there is one.
 
     >>> import pyarrow as pa

@@ -214,10 +214,10 @@ def quantiles(
         given: attributes that define the groups; none for all records.
 
     Returns:
-        A :class:`QuantileTable`, axes of ``given`` first. Its numbers are in the attribute's unit,
-        infinite in a bin with an infinite edge, and NaN if the 95 % interval of a group's count
-        contains 0; dates are NaT in both cases. ``low`` and ``high`` are the bounds of intervals
-        that cover at least as often as their level says.
+        A :class:`QuantileTable`, axes of ``given`` first. Its numbers are in the attribute's unit.
+        A number is infinite in a bin with an infinite edge, and NaN if the 95 % interval of the
+        group's count contains 0. Dates are NaT in both cases. ``low`` and ``high`` are the bounds
+        of intervals that cover at least as often as their level says.
 
     Raises:
         ParameterError: unknown or unordered attributes, a table that was not released, bad
@@ -289,7 +289,7 @@ def quantiles_of(
 def steps_of(attribute: Attribute) -> tuple[Edge, ...]:
     """Return the values of an attribute at which its cumulative counts grow.
 
-    They are the upper edges of bins, the numbers, or else the indices of ordered categories.
+    These values are the upper edges of bins, the numbers, or the indices of ordered categories.
     """
     if attribute.edges is not None:
         return attribute.edges[1:]

@@ -106,7 +106,7 @@ Conditions = Mapping[int, Condition]
 class Count(NamedTuple):
     """A question about the number of rows that meet conditions, or a number's sum over them.
 
-    With several numbers, it is the sum of the products of their values in each row.
+    With several numbers, the question is about the sum of their product over these rows.
     """
 
     where: Conditions
@@ -191,7 +191,7 @@ class Between(NamedTuple):
 class Regressed(NamedTuple):
     """A question about the coefficients of a regression on terms of attributes.
 
-    A number is regressed, or, if ``category`` is given, the probability of this category.
+    If ``category`` is given, the probability of this category is regressed; otherwise a number is.
     """
 
     attribute: int

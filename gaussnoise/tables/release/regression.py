@@ -75,7 +75,7 @@ class Moments(NamedTuple):
     def weights(self, beta: Array) -> Array:
         """Return the matrix A with ``X'y − X'X β = A m`` for the vector m of all moments.
 
-        Its shape is (number of coefficients d, number of moments).
+        The shape of A is (number of coefficients d, number of moments).
         """
         d = len(beta)
         linear = np.zeros((d, len(self.covariance)))

@@ -104,10 +104,10 @@ class TableRelease(AbstractRelease):
         """Return whether the release differs from a recount by no more and no less than its noise.
 
         NOT private: for the owner of the data alone. The table is counted again, by other code than
-        that of releases. The differences are tested by the known distribution of the noise. They
-        may be too large (a missing file, a swapped column, more noise than stated) or too small
-        (less noise than stated). The verdict depends on exact counts: do not publish it. Every
-        100,000 rows take one to five seconds.
+        that of releases. The differences are tested by the known distribution of the noise.
+        Differences may be too large (a missing file, a swapped column, more noise than stated) or
+        too small (less noise than stated). The verdict depends on exact counts: do not publish it.
+        Every 100,000 rows take one to five seconds.
 
         Args:
             table: the table that was released, as in :meth:`Plan.release`; for a tick of a stream,
@@ -240,7 +240,7 @@ class TableRelease(AbstractRelease):
 
         Args:
             directory: the folder of the release; its files are checked against the sha256 in
-                ``release.json``. It may hold no other files, and no links.
+                ``release.json``. The folder may hold no other files, and no links.
             plan: the plan of the release, planned again with the same arguments. If left out, the
                 plan is computed from the request in ``release.json``, and from the noise in
                 ``noise.npz`` if there is one. The proof of this noise is verified, and compared

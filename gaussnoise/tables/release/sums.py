@@ -74,11 +74,11 @@ class SumTable(AbstractEstimates):
 class MeanTable(AbstractEstimates):
     """Means of a number within groups: released sums divided by released counts.
 
-    A ratio of unbiased numbers is *not* unbiased, unless the count is exact. Its intervals are
-    still exact (Fieller 1954), since the noise of sum and count is Gaussian with known covariance.
-    They are for the mean of the clipped values, which is inside the clipping interval. Estimates
-    are inside too: a ratio that noise moves outside is set to the nearer bound. If rows have
-    weights, means are weighted.
+    A ratio of unbiased numbers is *not* unbiased, unless the count is exact. The intervals of means
+    are still exact (Fieller 1954), since the noise of sum and count is Gaussian with known
+    covariance. The intervals are for the mean of the clipped values, which is inside the clipping
+    interval. Estimates are inside too: a ratio that noise moves outside is set to the nearer bound.
+    If rows have weights, means are weighted.
 
     Attributes:
         attributes: names of the attributes that define the groups, one per axis.

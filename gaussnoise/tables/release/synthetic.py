@@ -73,7 +73,7 @@ class ZeroSumQuery:
 class ContrastQuery:
     """The query of mbi that measures a marginal by contrasts (weights that sum to zero).
 
-    It is a matrix along some axes, and the projection of :class:`ZeroSumQuery` along others.
+    The query is a matrix along some axes, and the projection of :class:`ZeroSumQuery` along others.
 
     Attributes:
         matrices: one per axis, None for the projection.
@@ -135,7 +135,7 @@ def synthetic(release: AbstractRelease, n: int | None = None) -> Any:
     model. This is post-processing, at no further privacy cost. Counts of these records are not the
     released estimates, and have no known standard deviation. Relations that are in no released
     table are assumptions of the model, not facts about the data. For numbers with intervals, ask
-    the release itself. The records are as private as the release; those of a simulation are not
+    the release itself. The records are as private as the release; records of a simulation are not
     private.
 
     A clipped number lies inside its interval. Take the attributes that are in a table with this
@@ -231,7 +231,7 @@ def mbi_measurements(
 
     Returns:
         An :class:`MbiProblem`. mbi recommends the two settings of jax below, before its first
-        import. Its exact inference makes one table of attributes that are all linked by marginals:
+        import. The exact inference of mbi makes one table of all attributes that marginals link:
         all pairs of ten attributes make one table of ten attributes.
 
     Raises:

@@ -313,8 +313,8 @@ class AbstractEstimates(abc.ABC):
     def plot(self, level: float = LEVEL) -> "Figure":
         """Return a picture with intervals, of a kind that suits the table.
 
-        It shows dots, shares by group, the steps of a CDF with a band, a heat map, or the largest
-        and smallest cells of a large table.
+        The picture shows dots, shares by group, the steps of a CDF with a band, a heat map, or the
+        largest and smallest cells of a large table.
 
         Returns:
             A matplotlib Figure; save it with ``.savefig(path)``.
@@ -429,8 +429,9 @@ class QueryTable(AbstractEstimates):
 class ProportionTable(AbstractEstimates):
     """Shares: the released count of each cell divided by the released count of its group.
 
-    A ratio of unbiased counts is *not* unbiased, unless the denominator is exact. Its intervals are
-    still exact (Fieller 1954), since the noise of counts is Gaussian with known covariance.
+    A ratio of unbiased counts is *not* unbiased, unless the denominator is exact. The intervals of
+    shares are still exact (Fieller 1954), since the noise of counts is Gaussian with known
+    covariance.
 
     Attributes:
         attributes: names, one per axis.

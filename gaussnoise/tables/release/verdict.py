@@ -46,8 +46,8 @@ class Inspection:
             swapping columns. For numbers, these are rows at the wrong bound. Only attributes that
             are measured alone are in it.
         noise: {factor: probability of noticing noise that is larger or smaller by this factor}.
-        scales: two factors: noise of less than the first or more than the second times the stated
-            scale is noticed; None if nothing is measured.
+        scales: two factors. Noise is noticed if its scale is less than the first factor, or more
+            than the second, times the stated scale. None if nothing is measured.
         crowded: whether persons had more records than are counted. The random choice of the counted
             records was not stored. So differences that this choice can make are not noticed.
         weak: whether half of all rows could be missing, or in wrong categories, unnoticed.

@@ -99,7 +99,7 @@ class Numbers:
         table: the numbers.
         title: a title that says what the numbers are.
         anchor: the name of their picture.
-        heading: whether the title is written above the numbers; else the section has it.
+        heading: whether the title is written above the numbers; if not, the section has this title.
         kind: "cells" for counts of disjoint groups; "mean"; "share"; "changes"; "behind" for sums
             and counts from which means are computed; or "answers".
         file: the file with all of the numbers, or None.

@@ -136,7 +136,7 @@ def release_page(
 ) -> str:
     """Return the page of a release, for director, auditor and journalist.
 
-    It has the finding of every table; answers to questions, if any; tables and pictures with
+    The page has the finding of every table; answers to questions, if any; tables and pictures with
     intervals; the largest and smallest groups; a comparison with synthetic records, if they are
     given; the request; the role of noise; privacy in plain words. For specialists it has the full
     guarantee, the distance of the noise from the optimum, the making of the release, and five
