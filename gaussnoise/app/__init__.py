@@ -1,5 +1,5 @@
 """The page in a browser, for those who do not program: ``gaussnoise app``.
 
-It computes no statistics and stores no data of its own. All that it shows comes from a project
-folder, which the command line and Python use too.
+The page computes no statistics and stores no data of its own. All that the page shows comes from a
+project folder. The command line and Python use the same folder.
 """

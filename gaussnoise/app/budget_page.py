@@ -253,7 +253,7 @@ def _other_budgets(facts: Facts) -> str:
 def made_up(planned: Plan, total: float) -> str:
     """Return HTML of a figure: made-up counts with the 95 % intervals of the plan's first table.
 
-    The made-up counts have an average of ``total`` divided by the number of cells.
+    The average of the made-up counts is ``total`` divided by the number of cells.
     """
     half, noun = next(iter(errors_of_plan(planned)[0].values())), noun_of(planned)
     answers = max(int(planned.queries[0]), 1)

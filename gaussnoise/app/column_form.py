@@ -56,8 +56,8 @@ class ColumnForm:
         """Draw the fields.
 
         Args:
-            attribute: the attribute at the beginning; None for a new column.
-            reason: the comment of a drafted attribute, with its proposals; or "".
+            attribute: the attribute that the fields show first; None for a new column.
+            reason: the comment of a drafted attribute, which may have proposals; "" for no comment.
             days: how the dates in a text are written.
         """
         self._attribute, self._reason, self._days = attribute, reason, days
@@ -137,7 +137,7 @@ class ColumnForm:
         return attribute_of(name, self._kind.value, values, rest, codes, self._attribute, *said)
 
     def confirmed(self, name: str) -> Attribute:
-        """Return the described attribute, whose values a person calls public knowledge.
+        """Return the described attribute, after a person has said that its values are public.
 
         Raises:
             SchemaError: the fields describe no attribute, or a possible code has no answer yet.

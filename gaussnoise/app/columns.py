@@ -95,8 +95,9 @@ def clip_help(text: str) -> str:
 def as_typed(text: str) -> str:
     r"""Return a category or spelling as a user types it.
 
-    It is quoted as in JSON if it would be read as something else without quotes, by the form or by
-    a person who sees it in a line. Characters that are not visible are written as their numbers.
+    The text is quoted as in JSON if the form, or a person who sees the text in a line, would read
+    it as something else without quotes. Characters that are not visible are written as their
+    numbers.
 
     >>> print(as_typed("Rome; Italy"), as_typed("A\u200b"), as_typed("a  b"))
     "Rome; Italy" "A\u200b" "a \u0020b"
@@ -123,7 +124,7 @@ def typed_names(names: Sequence[str] | None) -> str:
 def proposed_names(text: str) -> str:
     """Return names of intervals of whole numbers or days, one a line, or "" if there are none.
 
-    ``text`` is that of their edges as a user types it.
+    ``text`` has the edges of the intervals, as a user types them.
 
     >>> proposed_names("0, 18, 65, inf").splitlines()
     ['0 to 17', '18 to 64', '65 and over']
@@ -204,7 +205,7 @@ def _years_before(day: date, years: int) -> date:
 def join(name: str, text: str, like: Attribute | None = None) -> tuple[str, str] | None:
     """Join categories that differ only in case or blanks.
 
-    The first of several such categories stays, and the others become its spellings.
+    The first of several such categories stays. The others become spellings of the first.
 
     Returns:
         The new text of all categories, and a text that lists the joined categories. None if no

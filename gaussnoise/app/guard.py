@@ -27,9 +27,10 @@ _FRAMEWORK = "/_nicegui/"  # scripts and fonts, which hold no data
 class Guard:
     """A server that requires a token.
 
-    A browser first sends the token in the address that the command prints, and then in a cookie
-    that scripts cannot read and other sites cannot send. Requests for another host name are
-    refused, against names that others point to this machine; so are requests from other sites.
+    A browser first sends the token in the address that the command prints. Later, the browser sends
+    the token in a cookie. Scripts cannot read this cookie, and other sites cannot send it. Requests
+    for another host name are refused, because others can point such a name to this machine.
+    Requests from other sites are refused too.
 
     Attributes:
         server: the ASGI application.
@@ -88,7 +89,7 @@ class Guard:
     async def _enter(self, send: Send) -> None:
         """Answer with a page that sets the cookie and then opens the address "/".
 
-        That address is without the token, because browsers store addresses.
+        The address "/" does not contain the token, because browsers store addresses.
         """
         cookie = f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
         # a page, not a redirection: if another site linked here, browsers would not send the cookie

@@ -60,8 +60,9 @@ class Job:
 class Jobs:
     """The jobs of a project: at most one runs at a time, and the last one is remembered.
 
-    A job writes its output to a file in the project, and holds this file's lock until it ends. So
-    if its server was stopped, the next server finds the job, and shows its result.
+    A job writes its output to a file in the project, and holds the lock of this file until the job
+    ends. If the server is stopped, the next server finds the job by this lock, and shows the
+    result.
     """
 
     folder: Path
@@ -188,7 +189,8 @@ class Jobs:
     async def shown(self, *words: str) -> tuple[str, str]:
         """Return standard output and standard error of a command that reads no rows.
 
-        It is not a job: any number may run, and a command is ended if its page is closed.
+        Such a command is not a job. Any number of them may run. A command is ended if its page is
+        closed.
         """
         process = await asyncio.create_subprocess_exec(
             *_command(words),

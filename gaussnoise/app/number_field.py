@@ -1,6 +1,6 @@
 """A field for a number, in which a point and a comma are decimal marks.
 
-The browser's own fields for numbers drop the mark that its language does not have: "0,5" became 5.
+The number fields of a browser drop a mark that the browser's language does not use: "0,5" became 5.
 """
 
 import re
@@ -19,7 +19,7 @@ def number_of(text: str, *, whole: bool = False) -> float:
 
     Args:
         text: a typed number.
-        whole: the number is a count, so that marks can only separate thousands.
+        whole: whether the number is a count. Marks in a count can only separate thousands.
 
     Raises:
         ParameterError: the text is no number, or can mean two of them.

@@ -244,8 +244,8 @@ def go(page: str) -> None:
 def task(state: State, page: str) -> None:
     """Draw the running task, with its time and a button that cancels it.
 
-    When the task ends, the page that shows its result is loaded again. Other pages are not, so that
-    they keep the texts in their fields; they show a link to the result.
+    When the task ends, the page that shows its result is loaded again. Other pages are not loaded
+    again, because their fields would lose their texts. They show a link to the result.
     """
     job = state.jobs.last
     if job is None or not state.jobs.is_busy:
@@ -346,7 +346,7 @@ def _refused_rows(job: Job) -> None:
 def check_rows(state: State, page: str) -> None:
     """Draw a button that starts the check of the rows for a release, and opens ``page`` again.
 
-    It says whether the file and the schema, as they are, were checked before.
+    The name of the button says whether the present file and schema were checked before.
     """
 
     def check() -> None:
@@ -372,10 +372,11 @@ def offered(field: ui.input, questions: Sequence[str]) -> None:
 def about_lines(
     project: Project, names: Sequence[str] = (*_LINES,), title: str = ""
 ) -> Callable[[], None]:
-    """Draw a field for each line with which public pages begin: ``[about]`` of the schema file.
+    """Draw a field for each line of ``[about]`` in the schema file.
 
-    Each field is saved while the user types. ``title`` is proposed if no title is stated. The
-    returned function saves all fields, with the last letters and the proposed title.
+    Public pages begin with these lines. Each field is saved while the user types. ``title`` is
+    proposed if no title is stated. The returned function saves all fields, including the last typed
+    letters and the proposed title.
     """
     stated = {"title": title} | {**Schema.load(project.schema).about.stated}
     fields = {

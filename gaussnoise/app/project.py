@@ -132,7 +132,8 @@ class Project:
         See :meth:`SchemaFile.taking`.
 
         Raises:
-            GaussNoiseError: it has no columns, or they do not fit what the schema file asks for.
+            GaussNoiseError: ``name`` has no columns, or its columns do not fit what the schema file
+                asks for.
         """
         other = self._columns_of(name)
         self.change(lambda file: file.taking(other))
@@ -224,7 +225,8 @@ class Project:
     def check_confirmed(self, so: str) -> None:
         """Raise SchemaError if there are no columns, or if they are not confirmed as public.
 
-        ``so`` ends the message about columns that are not confirmed: what cannot be done.
+        ``so`` is the end of the message about columns that are not confirmed. It says what cannot
+        be done.
         """
         if not self.schema.exists():
             raise SchemaError(NO_COLUMNS)
@@ -247,7 +249,7 @@ def free_name(what: str, known: Collection[str]) -> str:
 def check_name(what: str, name: str) -> None:
     """Raise ParameterError unless a name has letters, digits, - and _ alone.
 
-    ``what`` is the thing that has the name, such as "stream", for the message.
+    ``what`` says in the message what the name is for, such as "stream".
     """
     if not _NAME.fullmatch(name):
         raise ParameterError(

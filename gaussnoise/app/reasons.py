@@ -22,9 +22,10 @@ def ends_in(reason: str) -> str:
 
 
 def codes_in(reason: str) -> tuple[str, str]:
-    """Return the codes for no answer that a comment proposes, and a catch-all for them; or "".
+    """Return the codes for "no answer" that a comment proposes, and a catch-all for these codes.
 
-    Without a catch-all, rows with such a code would be left out of all tables.
+    Each is "" if the comment proposes none. Without a catch-all, rows with such a code would be
+    left out of all tables.
 
     >>> codes_in('If so, add the line missing = [999], and other = "not stated".')
     ('999', 'not stated')

@@ -176,7 +176,7 @@ def title_of(planned: Plan) -> str:
 def without_unit(planned: Plan) -> list[str]:
     """Return the names of the summed numbers of a plan for which no unit of measurement is stated.
 
-    Records of persons that count rows need none.
+    A number that counts the rows of a person needs no unit.
     """
     used = {name for marginal in planned.marginals for name in marginal}
     return [

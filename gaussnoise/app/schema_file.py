@@ -119,9 +119,10 @@ class SchemaFile:
     def with_attribute(self, attribute: Attribute, reason: str = "") -> "SchemaFile":
         """Return the file with this attribute in place of the attribute of the same name.
 
-        If there is no such attribute, the new one becomes the last. A ``reason`` becomes its
-        comment, which marks the attribute as inferred from the data and not confirmed: the file is
-        a draft then. Without a reason, it is confirmed: see :meth:`settled`.
+        If there is no such attribute, the new one becomes the last. A ``reason`` becomes the
+        comment of the attribute. This comment marks the attribute as inferred from the data and not
+        confirmed, so the file becomes a draft. Without a reason, the attribute is confirmed: see
+        :meth:`settled`.
         """
         said = "".join(f"# {line}\n" for line in [reason] if line)
         new = Part(
@@ -137,7 +138,7 @@ class SchemaFile:
         return file.settled() if not reason or file._is_draft else file._as_draft()
 
     def changed(self, attribute: Attribute, reason: str = "") -> "SchemaFile":
-        """Return :meth:`with_attribute`, of an attribute that the file has.
+        """Return the result of :meth:`with_attribute` for an attribute that the file has.
 
         Raises:
             SchemaError: the file has no such attribute: another page left it out.
@@ -173,11 +174,11 @@ class SchemaFile:
         return SchemaFile((*kept, _comment_part(_with_empty_line(comment)))).spaced().settled()
 
     def keeping(self, before: "SchemaFile") -> "SchemaFile":
-        """Return this new draft with the decisions of a person in the file ``before``.
+        """Return this new draft with the decisions that a person made in the file ``before``.
 
-        Confirmed columns and columns that are left out stay as they were, if the draft has them,
-        and so do all tables but ``[file]``. Columns of a draft whose marks are in doubt are not
-        confirmed.
+        Confirmed columns and left-out columns stay as in ``before``, if the new draft has them. All
+        TOML tables of ``before`` stay too, except ``[file]``. If ``before`` is a draft in which it
+        is in doubt what a comment marks, none of its columns counts as confirmed.
         """
         in_doubt = before._is_draft and not before._shows_marks
         decided = {
@@ -190,10 +191,10 @@ class SchemaFile:
     def taking(self, other: "SchemaFile") -> "SchemaFile":
         """Return the file with the columns and impossible combinations of the file ``other``.
 
-        If this file has no columns, it gets all those of ``other``, with the comments that mark
+        If this file has no columns, it gets all columns of ``other``, with the comments that mark
         columns as not confirmed. Otherwise, each confirmed column of ``other`` replaces the column
-        of the same name here, or becomes the last column. A column that is not confirmed here is
-        left out if ``other`` leaves it out.
+        of the same name, or becomes the last column. If a column is not confirmed in this file, and
+        ``other`` leaves it out, it is left out.
         """
         if not any(part.table == "attributes" for part in self.parts):
             kept = [part for part in self.parts if part.table not in ("", *_OF_COLUMNS)]
@@ -237,18 +238,19 @@ class SchemaFile:
         return SchemaFile((Part("", "", "draft = true\n\n"), *self.parts))
 
     def settled(self) -> "SchemaFile":
-        """Return the file, which is no draft any more if a person has confirmed all its columns.
+        """Return the file, no longer as a draft if a person has confirmed all its columns.
 
-        It stays a draft while it is in doubt whether a comment marks a column as not confirmed.
+        The file stays a draft while it is in doubt whether a comment marks a column as not
+        confirmed.
         """
         is_done = self._is_draft and self._shows_marks and not self.reasons()
         return self.no_draft() if is_done else self
 
     @property
     def _shows_marks(self) -> bool:
-        """Whether every attribute is a part of the file, and all comments near it belong to it.
+        """Whether every attribute is a part of the file, and all comments near a part belong to it.
 
-        Else, a comment that marks a column as not confirmed may be overlooked.
+        If not, a comment that marks a column as not confirmed may be overlooked.
         """
         parts = [part for part in self.parts if part.text]
         own = [part.table == "attributes" for part in parts]

@@ -70,8 +70,8 @@ class State:
     def checked(self) -> Job | None:
         """The finished check of rows; None if the files or the schema were changed after the check.
 
-        Only the server remembers the check, since its output has values of the data. If all rows
-        fit, the check also holds for a release that asks for fewer columns.
+        Only the server remembers the check, since the output of the check has values of the data.
+        If all rows fit, the check also holds for a release that asks for fewer columns.
         """
         if self._checked is None:
             return None

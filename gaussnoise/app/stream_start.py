@@ -225,7 +225,7 @@ class Form:
         self.look()
 
     def period_of_all(self) -> None:
-        """Ask whether the period in the schema file is that of all ticks; else remove the period.
+        """Ask whether the period in the schema file is the period of all ticks; if not, remove it.
 
         The public pages of the stream show this period.
         """

@@ -70,7 +70,7 @@ class StreamWish(NamedTuple):
 def opened(project: Project, name: str) -> Stream:
     """Open the stream ``name`` of a project, with the project's ledger if it charged the stream.
 
-    The path of the ledger that the stream itself has stored is wrong if the project was moved.
+    The stream itself also stores a path of its ledger. This path is wrong if the project was moved.
     """
     return Stream.open(project.folder / STREAMS / name, _ledger_of(project, name))
 

@@ -190,7 +190,7 @@ def _choice(
 def found_or_stated(
     path: Path, schema: Schema, own: Mapping[str, str], changed: Mapping[str, str]
 ) -> Dialect:
-    """Return the marks that a file is read with: the stated ones if they give its columns.
+    """Return the dialect with which a file is read: the stated marks if they give its columns.
 
     Args:
         path: the file.

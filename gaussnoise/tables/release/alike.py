@@ -33,7 +33,7 @@ def unlike(one: Attribute, other: Attribute) -> dict[str, str]:
 def difference_of(one: Attribute, other: Attribute) -> str | None:
     """Return how the definitions of two attributes of the same name differ, as text.
 
-    It is None if both count or sum rows in the same way.
+    The result is None if both attributes count or sum rows in the same way.
     """
     if one.is_summed and other.is_summed and one.interval != other.interval:
         first, second = (values_text(own.interval) for own in (one, other))
@@ -101,8 +101,8 @@ def _is_shifted(one: Attribute, other: Attribute) -> bool:
 def left_out_unlike(one: AbstractRelease, other: AbstractRelease) -> list[str]:
     """Return the attributes and rules for which only one of two releases leaves out rows.
 
-    A release that refuses rows without a valid value has tables of all rows, and shows that all of
-    them have valid values.
+    A release that refuses rows without a valid value leaves out no rows: it shows that all rows
+    have valid values.
     """
     fits, others = (dict(_valid_values(release)) for release in (one, other))
     found = [

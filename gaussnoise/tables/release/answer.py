@@ -38,13 +38,14 @@ class Answer:
             group. Quantiles of dates are dates, or NaT.
         standard_deviation: same shape; None for quantiles, for which it is unknown.
         low: lower bounds of the intervals. If ``compared`` is 1, each interval holds with
-            probability ``level``; else all of them hold together with this probability.
+            probability ``level``; otherwise all intervals hold together with this probability.
         high: upper bounds of intervals; infinite, or NaT for dates, if no finite bound is known.
         level: the level of the intervals.
         note: a caution about the answer, or "".
         private: False for simulations, whose numbers must not be published.
         limits: the least and the largest value that the true numbers can have. Noise can move an
-            estimate outside, and ``print`` says so beside it; intervals are cut to these values.
+            estimate outside these values; ``print`` then says so beside the estimate. Intervals are
+            cut to these values.
         compared: the number of intervals that hold together with probability ``level``: 1, or all
             if the question asks for the largest of several numbers.
         cut: True for a mean that noise moved outside the interval to which its number is clipped:
@@ -53,10 +54,10 @@ class Answer:
             methods are in ``note``.
         pvalue: for trends over the ticks (releases) of a stream, the p-value of the χ² test of no
             change, one for each number; NaN if a tick has no estimate. For a test of independence,
-            whose estimate is its χ², the p-value. None for other answers.
-        population: the same mean, or difference, of the population that the rows were drawn from,
-            with intervals for noise, sampling and clipping, if it follows from a release of
-            :func:`column_means`; else None.
+            the p-value; the estimate is the χ² of the test. None for other answers.
+        population: the same mean, or difference, of the population that the rows were drawn from.
+            Its intervals are for noise, sampling and clipping. None if no release of
+            :func:`column_means` gives it.
         headings: the names that readers see in place of ``attributes``.
         printed: the text of a test, which ``print`` shows in place of a table; "" for others.
         unit: the unit of the numbers, like "persons" or "per cent"; "" if none is known.
@@ -115,8 +116,9 @@ class Answer:
     def remarks(self) -> list[str]:
         """A remark on each estimate as text, or "".
 
-        If a trend has several slopes, the remark is the p-value of its test of no change. Otherwise
-        it marks estimates that noise moved outside the values that the true number can have.
+        If a trend has several slopes, the remark is the p-value of its test of no change.
+        Otherwise, a remark says that noise moved the estimate outside the values that the true
+        number can have.
         """
         least, most = self.limits
         if self.pvalue is not None and self.pvalue.size > 1:

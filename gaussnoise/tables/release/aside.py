@@ -1,7 +1,7 @@
 """Attributes with nearly all rows in cells that should be rare: the file may be the wrong one.
 
-This is computed from released numbers and the known deviations of their noise, so that it costs no
-privacy.
+The remarks are computed from released numbers and the known deviations of their noise alone. So
+they cost no privacy.
 """
 
 import math

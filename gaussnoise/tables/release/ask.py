@@ -110,7 +110,7 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
 
     * ``count``, ``how many, sex=F``, ``count of sex=F, age=[18, 65)``, ``count by sex``
     * ``share of employed=yes given sex, age``, ``per cent of employed=yes``
-    * ``sum of income given sex``, ``average income by sex``: of a number that the schema clips
+    * ``sum of income given sex``, ``average income by sex``: for a number that the schema clips
     * ``ratio of (sex=F, employed=yes) to (sex=M, employed=yes) given age``
     * ``difference of (mean of income, sex=F) and (mean of income, sex=M)``
     * ``difference of share of employed=yes between sex=F and sex=M``
@@ -120,8 +120,8 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
     * ``percentage of people with employed=yes``, ``what share of women has employed=yes``
     * conditions on bins: ``age<65``, ``age at least 18``, ``age between 18 and 65``
     * times, by labels or bins: ``in March 2023``, ``from January to June``, ``since 2022``
-    * ``how many stays``: the noun with which the title begins, ``rows``, or, if each person has one
-      row, a noun from the name of the column of persons, like ``patients``
+    * ``how many stays``: the noun with which the title begins, or ``rows``. If each person has one
+      row, also a noun from the name of the column of persons, like ``patients``
     * ``entropy of region by sex``, ``concentration of region``, ``odds ratio of sex and employed``,
       ``variance of income, sex=F``: as :meth:`function` and :meth:`variance` give them
     * ``covariance of income and hours by sex``, ``correlation between income and hours``
@@ -137,12 +137,12 @@ def ask(release: AbstractRelease, question: str, level: float = LEVEL) -> Answer
             numbers that were compared (Šidák 1967).
 
     Returns:
-        An :class:`Answer`. The coverage of its intervals is at least the level. It is exact for
-        counts, and for shares, means and ratios of counts and sums if the denominator is clearly
-        positive (Fieller 1954). For quantiles it is exact up to the width of bins; for functions
-        see ``method``. For differences and ratios of shares or means, it holds to first order.
-        Intervals are cut to the possible values, so an estimated share outside [0, 1] is outside
-        its interval.
+        An :class:`Answer`. The coverage of its intervals is at least the level. For counts, the
+        coverage is exact. For shares, means and ratios of counts and sums, it is exact if the
+        denominator is clearly positive (Fieller 1954). For quantiles, it is exact up to the width
+        of bins. For differences and ratios of shares or means, the level holds to first order. For
+        functions, see ``method``. Intervals are cut to the possible values, so an estimated share
+        outside [0, 1] is outside its interval.
 
     Raises:
         ParameterError: the text is no question, has unknown names or labels, or asks for ticks or a
@@ -194,8 +194,9 @@ def change(stream: Any, asked: Change, text: str, level: float) -> Answer:
 def trend(stream: Any, asked: Trend, text: str, level: float, fitted: Fitted) -> Answer:
     """Return the slope of an amount (a count, share or mean) over all ticks (releases) of a stream.
 
-    ``fitted`` fits the line: it computes the weight of each tick in the slope, and the χ² of the
-    test of no change, from the covariance of the noise, the ticks and the numbers.
+    ``fitted`` is the function that fits the line. From the covariance of the noise, the ticks and
+    the numbers, it computes the weight of each tick in the slope, and the χ² of the test of no
+    change.
     """
     kept, ticks = stream.kept(), tuple(range(1, len(stream) + 1))
     return _Asked(kept.read(1, 1), text, level, kept, ticks).trend(asked, fitted)

@@ -70,9 +70,9 @@ class AbstractTable:
 class BiasedTable(AbstractTable):
     """One released table whose cells were made non-negative or integers, which biases them.
 
-    It has no standard deviation: part of the error is now bias, and the bias of a cell depends on
-    the true counts, which are private. The biases of cells add up in sums of many cells; take sums,
-    contrasts and intervals from the unbiased table instead.
+    The table has no standard deviation: part of the error is now bias, and the bias of a cell
+    depends on the true counts, which are private. The biases of cells add up in sums of many cells;
+    take sums, contrasts and intervals from the unbiased table instead.
 
     Attributes:
         attributes: names, one per axis.
@@ -174,9 +174,9 @@ def projected(estimate: Numbers) -> Numbers:
     """Return the nearest non-negative array with the same total, in least squares.
 
     The result is zero if the total is not positive. Otherwise it is ``max(estimate − θ, 0)`` with a
-    shift θ (Held, Wolfe & Crowder 1974; Duchi et al. 2008). Only the k largest cells stay positive,
-    and ``θ = −(sum of the other cells)/k``. So no large sums are subtracted, and a table without
-    negative cells is returned unchanged.
+    shift θ (Held, Wolfe & Crowder 1974; Duchi et al. 2008). Let k be the number of cells that stay
+    positive, which are the largest. Then ``θ = −(sum of the other cells)/k``. This formula
+    subtracts no large sums, and returns a table without negative cells unchanged.
 
     >>> projected(np.array([5.0, -2.0, 3.0])).tolist()
     [4.0, 0.0, 2.0]

@@ -71,7 +71,7 @@ class Categories(AbstractLoaded):
         """Return an attribute with these categories, and a catch-all category for all other values.
 
         Args:
-            other: label of the catch-all; underscores are added where a category has this name.
+            other: label of the catch-all; underscores are added if a category has this name.
 
         Raises:
             ParameterError: no category was found.
@@ -153,8 +153,8 @@ def discover_categories(
           the threshold: it bounds the probability of showing a value that only this person has.
           The other half and ε are for the Gaussian noise: see
           :class:`~gaussnoise.privacy.threshold.ThresholdQuery`.
-        * Counts are exact integers; noise and threshold are OpenDP's. The number of distinct values
-          is never shown, except that more than 10⁷ are refused.
+        * Counts are exact integers. OpenDP adds the noise and applies the threshold. The number of
+          distinct values is never shown, except that more than 10⁷ are refused.
 
     Args:
         table: a CSV, TSV or Parquet file, or a table of polars, pandas, pyarrow, duckdb or dask;
@@ -165,14 +165,16 @@ def discover_categories(
             by byte: 3 and 03 are two values.
         privacy: the budget for everything here.
         neighbors: neighbouring data sets: one person added or removed, or one replaced by another.
-        rows_per_person: the most rows that one person has, which the data holder states about the
-            table; with ``person``, the number of rows that are counted of each person.
-        person: the column that says which person a row belongs to, text or integers. From a person
-            with more rows, some are drawn at random, independently of all other rows; rows without
-            a person are ignored. Both columns are read into memory.
-        on_formula: the treatment of frequent text that a spreadsheet runs as a formula when it
-            opens a CSV file: text that begins with =, +, -, @, a tab or the end of a line. "drop"
-            leaves it out, however frequent; a schema then has it in its catch-all category.
+        rows_per_person: the most rows that one person has, as the data holder states. With
+            ``person``, this is the largest number of rows that are counted of each person.
+        person: the column that says which person a row belongs to, text or integers. If a person
+            has more than ``rows_per_person`` rows, this number of them is drawn at random,
+            independently of all other rows. Rows without a person are ignored. Both columns are
+            read into memory.
+        on_formula: "show" or "drop", for values that a spreadsheet would run as a formula when it
+            opens a CSV file. Such values begin with =, +, -, @, a tab or the end of a line. "drop"
+            leaves them out, however frequent they are; a schema then counts them in its catch-all
+            category.
         ledger: a :class:`Ledger` with a δ, or its path: ρ and half of δ are charged.
         id: the name of this release in the ledger.
 

@@ -285,9 +285,9 @@ class ShownChanges:
 def shown_changes(changes: "Changes", of: Sequence[Entry] = ()) -> list[ShownChanges]:
     """Return the tables of changes for the workload entries ``of``.
 
-    Without ``of``, these are all planned entries that both releases can answer. An entry with a
-    number that is clipped to an interval gives tables of the number's means and sums, by the other
-    attributes.
+    Without ``of``, the tables are those of all planned entries that both releases can answer. If an
+    entry has a number that is clipped to an interval, its tables are the means and the sums of this
+    number, by the other attributes.
 
     Raises:
         ParameterError: unknown attributes, or a table that one of the releases does not have.
@@ -327,7 +327,7 @@ def _planned_entries(
 def left_out(changes: "Changes") -> dict[str, str]:
     """Return {table name: why it cannot be compared} for planned tables that are left out.
 
-    The names are those that the tables of changes would have; each table occurs once.
+    The keys are the names that the tables of changes would have. Each table occurs once.
     """
     found: dict[frozenset[str], tuple[str, str]] = {}
     for schema, term in _planned_entries(changes):

@@ -70,8 +70,9 @@ class Column(NamedTuple):
 class Equations(Protocol):
     """The d estimating equations of a model; their solution beta is the vector of coefficients.
 
-    Without noise, their left sides are zero at the coefficients of the counted rows. The left sides
-    are linear in released numbers, so the covariance of their noise is known exactly.
+    Without noise, the left sides of the equations are zero at the coefficients of the counted rows.
+    The left sides are linear in released numbers, so the covariance of their noise is known
+    exactly.
     """
 
     def residual(self, beta: Array) -> Array:
@@ -149,8 +150,8 @@ class Prediction(NamedTuple):
 class Law:
     """The distance between coefficients and released numbers.
 
-    The squared distance is ``g' V⁺ g``, where g are the left sides of the estimating equations at
-    the coefficients, and V⁺ is the pseudoinverse of the covariance of g.
+    Let g be the left sides of the estimating equations at the coefficients, and V⁺ the
+    pseudoinverse of the covariance of g. The squared distance is ``g' V⁺ g``.
     """
 
     equations: Equations
@@ -177,7 +178,7 @@ class Law:
     def nearest(self, rows: Array, values: Array) -> float:
         """Return the smallest squared distance over all beta with ``rows @ beta = values``.
 
-        It is the distance of coefficients beta from the release, see :meth:`distance`.
+        The distance is that of the coefficients beta from the release, see :meth:`distance`.
         """
         root = self._root
         along = rows @ root
@@ -287,8 +288,9 @@ class AbstractCoefficients:
     def confidence_interval(self, level: float = LEVEL) -> ConfidenceInterval:
         """Return an interval for each coefficient of the counted rows, each valid alone.
 
-        An interval contains a value if some coefficients with this value agree with the release: a
-        test with the exact covariance of the noise does not reject the equations at them.
+        An interval contains a value if some vector of coefficients with this value agrees with the
+        release. Coefficients agree with the release if a test does not reject the equations at
+        these coefficients. The test uses the exact covariance of the noise.
 
         Raises:
             ParameterError: level outside (0, 1).
@@ -298,7 +300,7 @@ class AbstractCoefficients:
     def population_interval(self, level: float = LEVEL) -> ConfidenceInterval:
         """Return intervals for the coefficients of the population from which rows were drawn.
 
-        They assume independent rows that the model describes.
+        The intervals assume that the rows are independent, and that the model describes them.
 
         Raises:
             ParameterError: level outside (0, 1), weights, several rows of a person, or numbers

@@ -43,37 +43,39 @@ def combine(
 
     Its numbers have the least variance of all unbiased linear estimates from these releases.
 
-    A release is a set of independent measurements, one for each set T of attributes: the part of
-    T's table that its margins do not determine, with noise ``N(0, σ² E)``. Releases that measure
-    attributes by the same contrasts have the same matrix E, so generalised least squares weights
-    each measurement of T by 1/σ², and the result has ``1/σ² = Σ 1/σ_r²``, the sum over releases r.
-    The combined release answers all questions that any of the releases answers: tables,
-    ``contrast``, ``proportions``, ``ask`` and the rest, with exact covariances.
+    A release is a set of independent measurements, one for each measured set T of attributes. The
+    measurement of T is the part of T's table that its margins do not determine, plus noise
+    ``N(0, σ² E)``. Releases that measure attributes by the same contrasts have the same matrix E.
+    So generalised least squares weights each measurement of T by 1/σ². The result has
+    ``1/σ² = Σ 1/σ_r²``, the sum over releases r. The combined release answers all questions that
+    any of the releases answers: tables, ``contrast``, ``proportions``, ``ask`` and the rest, with
+    exact covariances.
 
     Formal guarantees:
         * The costs ρ of all releases add up to the total cost (``rho_charged``), whether they are
           combined or not.
         * Estimates are unbiased with the stated deviations *if all releases are of the same rows
           and their noises are independent*. A release that is given twice is refused.
-        * Whether the rows are the same is tested on the released numbers alone, which costs no
-          privacy. If they are, differences between measurements of the same T are noise of known
-          covariance, and their squared length in standard deviations is χ² distributed. Releases
-          of the same rows are refused once in a million cases. (That the noise is on integers
-          changes this by less than 10⁻¹⁴: it has 2²⁹ steps or more per standard deviation, see
+        * Whether the rows are the same is tested on the released numbers alone. This costs no
+          privacy. If the rows are the same, differences between measurements of the same T are
+          noise of known covariance, and their squared length in standard deviations is χ²
+          distributed. The test refuses releases of the same rows once in a million cases. (The
+          noise is on integers, with 2²⁹ steps or more per standard deviation. This changes the
+          probability by less than 10⁻¹⁴, see
           :func:`gaussnoise.privacy.lattice_bound.lattice_distance`.) Releases of different rows
           pass if they differ less than the noise.
 
     Args:
-        releases: two or more, under one neighbouring relation, for one ``rows_per_person``,
-            column of persons, set of public attributes and weight of rows. Attributes of one name
-            must have the same categories, edges or interval.
-        same_rows: "tested", or "assumed" for no test. With a column of persons it must be
-            "assumed": each release draws anew which rows of a person are counted. Where persons
-            have more rows, the releases are of different rows, and estimates are of the rows that
-            are counted on average. Numbers and weights are not tested if plans round them to
-            different multiples.
-        all_rows_fit: whether to assume that every row has valid values, if only some of the
-            releases leave out the rows without one, as for :func:`difference`.
+        releases: two or more releases. All must have the same neighbouring relation,
+            ``rows_per_person``, column of persons, public attributes and weight of rows. Attributes
+            of the same name must have the same categories, edges or interval.
+        same_rows: "tested", or "assumed" for no test. With a column of persons, it must be
+            "assumed", since each release draws anew which rows of a person are counted. If persons
+            have more rows than are counted, the releases count different rows, and estimates are
+            for the rows that are counted on average. Numbers and weights are not tested if plans
+            round them to different multiples.
+        all_rows_fit: whether to assume that every row has valid values, as for :func:`difference`.
+            This is needed if only some of the releases leave out rows without a valid value.
 
     Returns:
         A :class:`TableRelease` whose ``plan.sources`` lists the releases, and whose
@@ -83,7 +85,7 @@ def combine(
     Raises:
         ParameterError: releases that differ in neighbouring relation, unit, attributes, weight,
             public tables, public number of rows, or the rows that they leave out; releases of a
-            stream; the same release twice; or tables that differ by more than noise, as those of
+            stream; the same release twice; or tables that differ by more than noise, as tables of
             different rows do.
         NotAvailableError: the releases measure an attribute by different contrasts, since their
             plans have different bases.

@@ -32,10 +32,10 @@ _MOST_CELLS = 10**4  # most cells of a comparison within the same release
 class ComparisonTable(AbstractEstimates):
     """Every cell of one table compared with the same cell of another one.
 
-    The intervals of differences of counts, sums and answers are exact, as are those of their ratios
-    (Fieller 1954). Means and shares are ratios themselves, so their intervals hold to first order:
-    those of their differences combine the exact intervals of both (Zou & Donner 2008), and those of
-    their ratios use standard deviations.
+    For counts, sums and answers, the intervals of differences and of ratios are exact (Fieller
+    1954). Means and shares are ratios themselves, so intervals that compare them hold to first
+    order. Intervals of their differences combine the exact intervals of both (Zou & Donner 2008).
+    Intervals of their ratios use standard deviations.
 
     Attributes:
         attributes: names, one per axis.
@@ -118,9 +118,9 @@ class ComparisonTable(AbstractEstimates):
     def pvalue(self) -> Array:
         """The p-value of each cell, for the hypothesis that noise alone makes the difference.
 
-        The array has the shape of ``estimate``. Each cell is tested alone; the test is exact where
-        the intervals are. The test is about the rows, not about a population from which they are
-        sampled.
+        The array has the shape of ``estimate``. Each cell is tested alone. The test is exact where
+        the intervals are exact. It is about the rows, not about a population from which the rows
+        are sampled.
         """
         change = replace(self, kind="difference")._compared(quantile(LEVEL))
         size = np.abs(change.estimate)

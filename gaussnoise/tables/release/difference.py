@@ -43,22 +43,23 @@ def difference(
     """Return the changes from one release to another, such as from January's to June's.
 
     Formal guarantees:
-        * Differences of counts and sums are unbiased, and their standard deviations exact, whether
-          the rows of both releases are the same or not: the noises are independent, so their
-          variances add up.
-        * Comparing them costs no further privacy. A person whose rows are in both releases has
-          spent the sum of both budgets (``rho_charged``), if both protect the same thing.
+        * Differences of counts and sums are unbiased, and their standard deviations are exact. This
+          holds whether the rows of both releases are the same or not: the noises are independent,
+          so their variances add up.
+        * Comparing releases costs no further privacy. If both releases protect the same thing, a
+          person whose rows are in both has spent the sum of both budgets (``rho_charged``).
 
     Args:
         before: the earlier release.
         after: the later release. The weight of rows, the record of a person, and the number of rows
-            counted per person must be the same; all else may differ: the planned tables, the order
-            of attributes, the budget, the neighbouring relation. If an attribute has other
-            categories, edges or another interval, tables without it are compared.
-        all_rows_fit: whether to assume that every row has valid values. It is needed if only one of
-            the releases leaves out the rows without a valid value in some attribute: their tables
-            count different rows, so they are refused without this assumption. A catch-all,
-            ``other``, or ``on_outside="refuse"`` leaves no row out.
+            counted per person must be the same as in ``before``. All else may differ: the planned
+            tables, the order of attributes, the budget, the neighbouring relation. If the
+            categories, edges or interval of an attribute differ, tables without this attribute are
+            compared.
+        all_rows_fit: whether to assume that every row has valid values. This is needed if only one
+            of the releases leaves out the rows without a valid value in some attribute. Their
+            tables then count different rows, and are refused without this assumption. With a
+            catch-all, ``other``, or with ``on_outside="refuse"``, a release leaves no row out.
 
     Returns:
         :class:`Changes`: ``changes["sex", "age"]`` is a table of differences, later minus earlier,
@@ -109,10 +110,10 @@ def difference(
 class Changes(PickledByArguments):
     """Changes from one release to another, safe to publish if both releases are.
 
-    ``changes["sex", "age"]`` is a :class:`ComparisonTable` of differences: later minus earlier. Its
-    ``as_ratio()`` divides later by earlier; ``relative()`` is the relative change. Its methods
-    ``difference``, ``ratio`` and ``contrast`` compare changes of several groups. Iteration yields
-    the tables that both releases have.
+    ``changes["sex", "age"]`` is a :class:`ComparisonTable` of differences: later minus earlier. The
+    table's ``as_ratio()`` divides later by earlier; ``relative()`` is the relative change. The
+    table's methods ``difference``, ``ratio`` and ``contrast`` compare changes of several groups.
+    Iteration yields the tables that both releases have.
 
     Attributes:
         before: the earlier release.
@@ -143,7 +144,7 @@ class Changes(PickledByArguments):
     def rho_charged(self) -> float | None:
         """The cost ρ of both releases together, for a person whose rows are in both.
 
-        It is None if the releases protect different things, so that their costs do not add up.
+        The cost is None if the releases protect different things: their costs then do not add up.
         """
         if protected(self.before.plan) != protected(self.after.plan):
             return None
@@ -273,8 +274,8 @@ class Changes(PickledByArguments):
             directory: a new directory, which appears only when it is complete.
             format: the format of the files, as in :meth:`TableRelease.save`.
             of: the tables, like ``[("sex", "age")]``; if left out, the number of rows, and every
-                table that was requested for one of the releases and that both can answer. A table
-                with a clipped number has its means and sums.
+                table that was requested for one of the releases and that both can answer. If a
+                table has a clipped number, its means and sums are written.
             title: the heading of the page.
 
         Raises:

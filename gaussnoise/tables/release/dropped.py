@@ -45,9 +45,10 @@ def is_typo(word: str, other: str) -> bool:
 def is_kept(text: str, other: str) -> bool | None:
     """Return whether a suggested question has all words of a text; None if it must not be shown.
 
-    It must not be shown if it has the opposite meaning, or if it lacks words and asks for another
-    kind of number or something unrelated. A question that has all words, and asks for another kind
-    of number (a mean in place of a median), counts as one that lacks words.
+    A question must not be shown if it has the opposite meaning. It must not be shown either if it
+    lacks words, and asks for another kind of number or for something unrelated. A question that has
+    all words, but asks for another kind of number (a mean in place of a median), counts as one that
+    lacks words.
 
     Args:
         text: the original question, with the word "tick" for periods if the suggestion has it.

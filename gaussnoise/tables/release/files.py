@@ -159,7 +159,7 @@ def _software_entries(release: AbstractRelease) -> dict[str, object]:
 def copied(verifier: bool) -> dict[str, str]:
     """Return {path: content} of the verifier's programs, to be copied into a folder.
 
-    It is empty unless ``verifier`` is true.
+    The result is empty unless ``verifier`` is true.
     """
     own = sorted((Path(__file__).parents[2] / "verifier").glob("[!_]*.py")) if verifier else []
     return {f"verifier/{path.name}": path.read_text(encoding="utf-8") for path in own}
@@ -216,8 +216,8 @@ def rehearsed(
     """Return the document (all files except tables) of a release whose tables are still zero.
 
     All errors that need no data are raised here. After this, a charged release only counts, draws,
-    decodes, and writes. No answers are written for tables of more than ``most_cells`` cells: they
-    can be computed from the tables.
+    decodes, and writes. No answers are written for tables of more than ``most_cells`` cells: such
+    answers can be computed from the tables.
     """
     import pyarrow as pa
 
@@ -268,8 +268,8 @@ def write_document(
 ) -> None:
     """Write the files of a release beside its tables.
 
-    They are ``answers/``, ``release.png``, ``summary.txt`` and other texts, and at last
-    ``release.json``, with the further entries ``more``.
+    The files are ``answers/``, ``release.png``, ``summary.txt`` and other texts. ``release.json``
+    is written last, with the further entries ``more``.
     """
     write_answers(release, document.answers, folder, document.notes)
     draw_picture(release, folder / "release.png")
@@ -342,8 +342,8 @@ def _mean_rows(release: AbstractRelease, entry: int) -> Any:
 def answered(release: AbstractRelease, answers: Mapping[int, str]) -> list[Answers]:
     """Return a description of each table of answers that is written.
 
-    In a workbook, an entry with a summed number has two tables: a brief one of means, and all its
-    answers.
+    In a workbook, an entry with a summed number has two tables: a brief table of means, and a table
+    of all its answers.
     """
     plan, found = release.plan, []
     for k, file in answers.items():
@@ -416,7 +416,7 @@ def whole_record(
     files: Mapping[str, str],
     more: Mapping[str, object],
 ) -> dict[str, object]:
-    """Return the whole content of ``release.json``, whose parts ``document`` has.
+    """Return the whole content of ``release.json``, from the parts that ``document`` has.
 
     ``files`` is {path: sha256} of the other files, and ``more`` has further entries. The result is
     written to disk, and compared with the record on disk when a release is loaded.
@@ -440,7 +440,7 @@ def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
 def answer_files(release: AbstractRelease, format: FileFormat, most_cells: int) -> dict[int, str]:
     """Return {index of a workload entry: its file} for the entries whose answers are written.
 
-    They are entries with queries other than cells, from tables of at most ``most_cells`` cells.
+    These entries have queries other than cells, and tables of at most ``most_cells`` cells.
     """
     schema, domain = release.plan.schema, release.plan.domain
     if domain.is_cells or len(domain.terms) > MOST_FILES:

@@ -43,8 +43,8 @@ class FunctionEstimate:
     The intervals are for the function of the data, not of a population from which they are drawn.
 
     Attributes:
-        estimate: unbiased for polynomials; for a ratio of two, the ratio of unbiased estimates; for
-            other functions, corrected for the bias of second order.
+        estimate: unbiased for polynomials; for a ratio of two polynomials, the ratio of unbiased
+            estimates; for other functions, corrected for the bias of second order.
         standard_deviation: the estimated standard deviation of the estimate, due to noise.
         method: how intervals are found, in words.
         private: False for simulations, whose numbers must not be published.
@@ -89,12 +89,13 @@ class FunctionEstimate:
 def function(release: AbstractRelease, f: Callable[..., Any], *tables: Any) -> FunctionEstimate:
     """Return the estimate of a function of released numbers, with its interval.
 
-    If f only adds, multiplies, divides and takes integer powers, calling it on symbols shows that
-    it is a ratio of polynomials. If these have degree two at most, the interval contains each value
-    r for which the hypothesis "numerator − r · denominator is 0" is not rejected, by the
-    distribution of a quadratic form. This is exact for linear forms and their ratios (Fieller
-    1954), and nearly exact for others. Other functions are approximated by quadratic ones in the
-    range of the noise; there is no interval if the approximation is not close enough.
+    If f only adds, multiplies, divides and takes integer powers, calling f on symbols shows that it
+    is a ratio of polynomials. If both polynomials have degree two at most, the interval contains
+    each value r for which a test does not reject the hypothesis "numerator − r · denominator is 0".
+    The test uses the distribution of a quadratic form. It is exact for linear forms and their
+    ratios (Fieller 1954), and nearly exact for other polynomials and ratios. All other functions
+    are approximated by quadratic functions in the range of the noise. There is no interval if the
+    approximation is not close enough.
 
     Args:
         release: the release that is asked.
@@ -152,13 +153,13 @@ def function(release: AbstractRelease, f: Callable[..., Any], *tables: Any) -> F
 def variance(release: AbstractRelease, name: str, /, **groups: Category) -> FunctionEstimate:
     """Return the variance of a clipped number: ``release.variance("pay", sex="F")``.
 
-    It is the mean squared distance of clipped values from their mean, over the records that have a
-    number.
+    The variance is the mean squared distance of clipped values from their mean, over the records
+    that have a number.
 
     Args:
         release: the release that is asked.
         name: an attribute with ``clip`` whose squares the schema declares.
-        groups: a category for each attribute that restricts the records; none for all.
+        groups: a category of each attribute that selects records; none for all records.
 
     Returns:
         A :class:`~gaussnoise.results.FunctionEstimate`, in the unit of the number squared.
@@ -206,14 +207,14 @@ def covariance_of(
 ) -> FunctionEstimate:
     """Return the covariance of two clipped numbers: ``release.covariance_of("pay", "hours")``.
 
-    It is the mean of the product minus the product of the means, for clipped values, over the
-    records that have both numbers.
+    The covariance is the mean of the product minus the product of the means, for clipped values.
+    All means are over the records that have both numbers.
 
     Args:
         release: the release that is asked.
         one: an attribute with ``clip``.
         other: another one, in the same table.
-        groups: a category for each attribute that restricts the records; none for all.
+        groups: a category of each attribute that selects records; none for all records.
 
     Returns:
         A :class:`~gaussnoise.results.FunctionEstimate`, in the product of the units of both
@@ -254,13 +255,13 @@ def correlation(
 ) -> FunctionEstimate:
     """Return the correlation of two clipped numbers: ``release.correlation("pay", "hours")``.
 
-    It is the correlation of clipped values over the records that have both numbers.
+    The correlation is that of clipped values, over the records that have both numbers.
 
     Args:
         release: the release that is asked.
         one: an attribute with ``clip`` whose squares the schema declares.
         other: another one, in the same table.
-        groups: a category for each attribute that restricts the records; none for all.
+        groups: a category of each attribute that selects records; none for all records.
 
     Returns:
         A :class:`~gaussnoise.results.FunctionEstimate`, usually between -1 and 1.
@@ -327,9 +328,9 @@ def _pair_moments(
 def powers(base: Clipped) -> Array:
     """Return the weights that turn the cells of a clipped number into sums of powers of t.
 
-    t is the relative position of the number in its interval, from 0 to 1. There is a row of weights
-    for the sum of t⁰ (the count), one for the sum of t, and one for the sum of t² if the schema
-    declares squares; shape (powers, cells).
+    Here t is the relative position of the number in its interval, from 0 to 1. There is a row of
+    weights for the sum of t⁰ (the count), one for the sum of t, and one for the sum of t² if the
+    schema declares squares; shape (powers, cells).
     """
     rows = [[1.0, 1.0, 1.0], [0.0, 0.5, 1.0], [0.0, 0.0, 1.0]]
     rows = rows if base.squares else [[1.0, 1.0], [0.0, 1.0]]

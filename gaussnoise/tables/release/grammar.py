@@ -79,7 +79,7 @@ def parsed(
         text: the question.
         schema: the schema, with the names and labels that may occur.
         tick: the word for a tick (one release of a stream); None for a single release.
-        nouns: nouns for what the tables count, or for what readers may think that they count.
+        nouns: nouns for the counted things, and for things that readers may think are counted.
         times: the times of the ticks, if known; a question may name them in place of numbers.
 
     Raises:

@@ -78,12 +78,13 @@ def independence(
 ) -> IndependenceTest:
     """Return a χ² test of independence of two attributes, from the released table of both.
 
-    Let N be the table of counts, ρ and γ the shares of its rows and columns in the total, and e the
-    expected counts under independence. With identity matrices I and vectors 1 of ones, ``x = (I −
-    ρ1') N (I − γ1')'`` is ``N − e``. Under independence, the covariance V of x is, to first order,
-    the sum of the covariances of sampling (``diag(e)``) and of the noise, both mapped by the same
-    linear map; the covariance of the noise is known exactly. The statistic is ``x' V⁺ x``, with the
-    pseudoinverse V⁺. All groups of ``given`` are tested together.
+    Let N be the table of counts, and ρ and γ the shares of its rows and of its columns in the
+    total. Let e be the expected counts under independence. With identity matrices I and vectors 1
+    of ones, ``x = (I − ρ1') N (I − γ1')'`` is ``N − e``. Let V be the covariance of x under
+    independence. To first order, V is the covariance of sampling, ``diag(e)``, plus the covariance
+    of the noise, which is known exactly; both are mapped by the linear map from N to x. The
+    statistic is ``x' V⁺ x``, with the pseudoinverse V⁺. All groups of ``given`` are tested
+    together.
 
     Args:
         release: the release that is asked.

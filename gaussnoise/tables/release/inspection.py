@@ -1,29 +1,33 @@
 """Released numbers compared with a recount of the data, by the distribution of the noise.
 
-Let x be the difference of the released and the recounted table of an attribute set S. For T ⊆ S,
-the measurements differ by ``d_T = (u s_T / B σ) ⊗_{i∈T} C_i x``, summed over S∖T. Here u is the
-number of integer units of a row, B the largest weight, s_T the multiplier and C_i the contrasts of
-the query, σ the scale of its noise: d_T is the noise of the integers on T, divided by σ. If C_i is
-nI − 11', tables determine only its projection. So for a correct release, the ``Q_T = ‖d_T‖²`` are
-independent and χ² distributed with Π (n_i − 1) degrees of freedom.
+Let u be the number of integer units of a row, and B the largest weight. Let s_T be the multiplier
+and C_i the contrasts of the query, and σ the scale of its noise. Let x be the difference of the
+released and the recounted table of an attribute set S. For T ⊆ S, the measurements differ by
+``d_T = (u s_T / B σ) ⊗_{i∈T} C_i x``, summed over S∖T. This d_T is the noise of the integers on T,
+divided by σ. If C_i is nI − 11', tables determine only the projection of this noise. So for a
+correct release, the ``Q_T = ‖d_T‖²`` are independent and χ² distributed with Π (n_i − 1) degrees of
+freedom.
 
 Formal guarantees:
-    * A correct release fails with probability at most ``level``. Half of it is divided evenly among
-      all Q_T, half is for their sum; half of each part is for values that are too large, half for
-      values that are too small. Integers are discrete Gaussians: the bound on their distance from
-      rounded normals (:func:`~gaussnoise.privacy.lattice_bound.lattice_distance`) is subtracted
-      from the level.
+    * A correct release fails with probability at most ``level``. Half of the level is divided
+      evenly among all Q_T, and half is for their sum. Half of each part is for values that are too
+      large, and half for values that are too small. The noise of integers is discrete Gaussian. The
+      bound on its distance from rounded normals
+      (:func:`~gaussnoise.privacy.lattice_bound.lattice_distance`) is subtracted from the level.
     * If a person has more records than are counted, the choice among them is unknown, and the
-      recount uses its expectation. With P such persons, of k records each, the difference has a
-      further part Σ_p (X_p − E X_p), independent of the noise. Two choices of one person differ by
-      R_T at most, 2k lengths of the longest column of the query (0 for the number of rows). So with
-      probability 1 − β, the length of this part is at most ``R (√(P/2) + √(P ln(1/β) / 2))``: its
-      mean by E‖X − E X‖² <= R²/2, the rest by McDiarmid (1989). Half of the level for too large
-      values is for β, and √Q may exceed its quantile by this length. The test for too small values
-      is unchanged: given this part, Q is a noncentral χ², which is stochastically larger than χ².
+      recount uses its expectation. Let P be the number of such persons, of whom k records each are
+      counted, and X_p the counted part of person p. Then the difference has a further part Σ_p (X_p
+      − E X_p), independent of the noise. Two choices of one person differ by R_T at most. Here R_T
+      is 2k times the length of the longest column of the query (0 for the number of rows). So with
+      probability 1 − β, the length of the further part is at most
+      ``R (√(P/2) + √(P ln(1/β) / 2))``: its mean is bounded by E‖X − E X‖² <= R²/2, and the rest by
+      McDiarmid (1989). Half of the level for too large values is for β, and √Q may exceed its
+      quantile by this length. The test for too small values is unchanged: given the further part, Q
+      is a noncentral χ², which is stochastically larger than χ².
 
-The table of tick t of a stream, with strategy matrix C, is that of a release with noise of scale
-σ |row t of C⁻¹|: it combines the integers of all ticks so far, to which that distance applies too.
+Let C be the strategy matrix of a stream. The table of tick t is like that of a release with noise
+of scale σ |row t of C⁻¹|. This table combines the integers of all ticks so far. The bound on the
+distance from rounded normals is for all these integers.
 
 The counts of the test are exact, so the verdict is private: for the owner of the data alone.
 """

@@ -42,10 +42,10 @@ class Likeness(NamedTuple):
         release: the estimate of the same statistic from the release; None if it has none.
         low: lower bound of the release's 95 % interval; None if it has none.
         high: upper bound of this interval; None if it has none.
-        assumed: whether the release has no such estimate: ``synthetic`` then follows from the shape
-            that :meth:`synthetic` assumes for clipped numbers.
+        assumed: whether the release cannot estimate the statistic. The number in ``synthetic`` then
+            follows from the shape that :meth:`synthetic` assumes for clipped numbers.
 
-    Numbers are floats; those of dates are texts in ISO 8601.
+    Numbers are floats. Dates are texts in ISO 8601.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"age": [7, 33, 61] * 400})
@@ -130,10 +130,11 @@ class LikenessTable(PickledByArguments, Sequence[Likeness]):
 def likeness(release: AbstractRelease, records: Any) -> LikenessTable:
     """Return statistics of synthetic records beside those of the release.
 
-    For a clipped number: the mean; the standard deviation, which the release estimates if the
-    attribute has squares; and the quartiles, which it cannot estimate: they follow from the shape
-    that :meth:`synthetic` assumes. For an attribute with edges or integer categories: the
-    quartiles, computed from counts as by :meth:`quantiles`.
+    For a clipped number, the statistics are the mean, the standard deviation and the quartiles. The
+    release estimates the standard deviation if the attribute has squares. It cannot estimate these
+    quartiles: they follow from the shape that :meth:`synthetic` assumes. For an attribute with
+    edges or integer categories, the statistics are the quartiles, computed from counts as by
+    :meth:`quantiles`.
 
     Args:
         release: the release that the records were drawn from.

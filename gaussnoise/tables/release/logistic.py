@@ -163,14 +163,16 @@ def logistic(
 
     At any coefficients, the likelihood equations are linear in the counts of the table, so the
     covariance of their noise is known exactly. An interval contains all coefficients for which a
-    test by this covariance does not reject the equations. It is valid for noise of any size.
+    test by this covariance does not reject the equations. The interval is valid for noise of any
+    size.
 
     Args:
         release: the release that is asked.
         name: the attribute that is explained.
         label: the category whose probability is modelled, against all others.
         on: attributes of categories or bins, and interactions: ``["sex", "age", "sex:age"]``. A
-            table of all of them with ``name`` must have been released, or one that contains it.
+            table of ``name`` and all of these attributes, or a larger table that contains it, must
+            have been released.
 
     Returns:
         A :class:`~gaussnoise.results.LogisticRegression`.

@@ -128,10 +128,10 @@ class LogLinearModel(AbstractLikelihoodModel):
 def loglinear(release: AbstractRelease, margins: Sequence[Names]) -> LogLinearModel:
     """Return the log-linear model that fits the counts of some tables, from these tables alone.
 
-    The model is hierarchical: it has all terms of the given tables, and only these tables need to
-    have been released. The likelihood equations are linear in their counts, so the covariance of
-    the noise is known exactly. An interval contains all coefficients for which a test by this
-    covariance does not reject the equations.
+    The model is hierarchical: it has all terms of the given tables. Only these tables need to have
+    been released. The likelihood equations are linear in the counts of these tables, so the
+    covariance of the noise is known exactly. An interval contains all coefficients for which a test
+    by this covariance does not reject the equations.
 
     Args:
         release: the release that is asked.

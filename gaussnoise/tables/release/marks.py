@@ -16,7 +16,7 @@ MARKS_TEXT = (
 def marks_of(
     estimate: NDArray[np.float64], standard_deviation: NDArray[np.float64]
 ) -> NDArray[np.str_]:
-    """Return the mark of every estimate; exact numbers have none, estimates of 0 have the last.
+    """Return the mark of every estimate: none for exact numbers, the last mark for estimates of 0.
 
     Source: the Australian Bureau of Statistics uses limits of 10, 25 and 50 %; Eurostat flags low
     reliability ("u") by similar limits.

@@ -37,10 +37,10 @@ class MeanChange:
         change: the later mean minus the earlier one; NaN if either mean is NaN.
         low: lower bound of the interval.
         high: upper bound of the interval.
-        noise: half-width due to the noise of both means, which are independent.
-        sampling: half-width due to sampling at both times, before Wilson's correction, which makes
-            one side of the interval longer than the other.
-        bias: bound on the bias of clipping of both means, and on all rounding.
+        noise: half-width due to the noise of both means; the two noises are independent.
+        sampling: half-width due to sampling at both times, before Wilson's correction. This
+            correction makes one side of the interval longer than the other.
+        bias: bound on the clipping bias of both means, and on all rounding.
         reason: why there is no change, and what would help; empty if there is one.
 
     >>> import pyarrow as pa
@@ -159,7 +159,8 @@ def changes_of_means(
 ) -> MeanChanges:
     """Return changes of population means between two releases that count rows in the same way.
 
-    Ranges may differ, since the means are estimates for unclipped numbers.
+    The ranges to which numbers are clipped may differ, since the means are estimates for unclipped
+    numbers.
 
     Args:
         before: the earlier release of :func:`column_means`.

@@ -16,8 +16,8 @@ Array = NDArray[np.float64]
 class Measurement(NamedTuple):
     """The noisy measurement of one set of attributes.
 
-    It is the part of the table of these attributes that the margins of the table do not determine,
-    plus noise. All measurements of a release are independent of each other.
+    The measurement is the part of the attributes' table that the margins of the table do not
+    determine, plus noise. All measurements of a release are independent of each other.
 
     Attributes:
         attributes: the names of the attributes.
@@ -44,7 +44,7 @@ class Measurement(NamedTuple):
 def measurements(release: AbstractRelease) -> Iterator[Measurement]:
     """Yield the independent noisy measurements from which all tables of a release are computed.
 
-    They are the input that other inference engines need.
+    Other inference engines need these measurements as input.
     """
     names, seen = release.plan.schema.names, set[Subset]()
     variances = release.covariance.variances

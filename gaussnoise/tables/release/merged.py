@@ -76,7 +76,7 @@ def all_fit_text(columns: Sequence[str]) -> str:
 class MergedPlan(PickledByArguments):
     """The tables that several combined releases have, and facts about these releases.
 
-    A combined release has it instead of a plan.
+    A combined release has a merged plan in place of a plan.
 
     Attributes:
         schema: all attributes.
@@ -92,7 +92,7 @@ class MergedPlan(PickledByArguments):
         releases: the releases that were combined.
         agreement: the test whether all can be about the same rows; None if there was no test.
         fits: the attributes in which every row was assumed to have a valid value, since only some
-            of the releases leave out rows without one.
+            of the releases leave out rows without a valid value.
     """
 
     schema: Schema
@@ -127,8 +127,8 @@ class MergedPlan(PickledByArguments):
     def scales(self) -> Mapping[str, float]:
         """The columns whose numbers make the budget of a record larger, as {name: scale}.
 
-        The larger a number is in units of its scale, the larger is the budget. It is empty if all
-        records have the same budget. All releases have the same scales.
+        The larger a number is in units of its scale, the larger is the budget. The mapping is empty
+        if all records have the same budget. All releases have the same scales.
         """
         return self.releases[0].plan.scales
 
@@ -141,7 +141,8 @@ class MergedPlan(PickledByArguments):
     def unit(self) -> int:
         """The number of integer units into which a row is split; 1 if no release splits rows.
 
-        If the releases split rows into different numbers of units, it is the least number.
+        If the releases split rows into different numbers of units, the least of these numbers
+        counts.
         """
         return min([source.unit for source in self.sources if source.unit > 1], default=1)
 

@@ -17,9 +17,10 @@ def projected(release: AbstractRelease) -> Mapping[tuple[str, ...], BiasedTable]
     """Return the planned marginals, replaced by the nearest ones of any data set. BIASED.
 
     The sum of squared changes over all cells is the least possible for tables with the released
-    total (zero if that is negative). The marginals are non-negative and consistent with each other,
-    not only on shared margins. Every step reads all cells of the full table, so that table
-    must fit into memory; hundreds of released cells take seconds, thousands take minutes.
+    total (zero if the released total is negative). The marginals are those of one full table
+    without negative cells, so they agree in more than shared margins. Every step reads all cells of
+    the full table, so the full table must fit into memory. Hundreds of released cells take seconds,
+    and thousands take minutes.
 
     Returns:
         A :class:`BiasedTable` for each planned marginal; cells are real numbers.

@@ -96,7 +96,8 @@ class AbstractRelease(PickledByArguments):
     def public_rows(self) -> float | None:
         """The number of rows of the data if it is public; otherwise None.
 
-        It is public if the guarantee protects the replacement of a row, but not its presence.
+        This number is public if the guarantee protects the replacement of a row, but not its
+        presence.
         """
         return None if () in self.query.multipliers else float(estimate_of(self, ())[2])
 

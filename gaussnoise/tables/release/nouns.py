@@ -36,8 +36,8 @@ class Noun(NamedTuple):
         groups: attributes that split the records so that this fault cannot happen: for each
             combination of their labels, every person has one record.
         may_be_amount: whether the noun may be the name of an amount, like wages. This is possible
-            only for the noun of the title: if it is a known amount, if tables have sums, or if an
-            attribute has a similar name.
+            only for the noun of the title: if the noun is a known amount, if tables have sums, or
+            if an attribute has a similar name.
     """
 
     fault: str = ""

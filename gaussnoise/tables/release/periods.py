@@ -54,7 +54,7 @@ class Period(NamedTuple):
         """Return the ordinals of the first day of the period, and of the day after its last day.
 
         An ordinal counts days, as in :meth:`datetime.date.toordinal`. The period is taken in
-        ``year``, except a day, which is one date.
+        ``year``. A day is one date, so ``year`` has no effect on it.
         """
         if self.kind == "day":
             return self.number, self.number + 1

@@ -41,11 +41,11 @@ def plot_intervals(table: MarginalTable | QueryTable, level: float = 0.95) -> "F
 
     Each interval contains its true count with probability ``level``.
 
-    Positions are the values of the first attributes, colours those of the last:
+    The values of the last attribute have colours, and the values of the others have positions:
     ``release["sex", "age"]`` and ``release["age", "sex"]`` are drawn differently.
 
     Args:
-        table: the table to draw; at most 20 values of the last of several attributes.
+        table: the table to draw. If it has several attributes, the last has at most 20 values.
         level: the level of each interval alone.
 
     Returns:
@@ -87,12 +87,12 @@ def plot_heatmap(table: MarginalTable | QueryTable | BiasedTable) -> "Figure":
     """Draw the cells of one table as colours, and as numbers where there is room.
 
     Cells that are not significantly different from 0 at 95 %, each tested alone, are grey. If
-    negative estimates matter, the colour scale is diverging, with zero the palest; else it is
-    sequential. With three attributes, there is a panel for each value of the one with the fewest
-    values.
+    negative estimates matter, the colour scale is diverging, with zero the palest; otherwise it is
+    sequential. With three attributes, there is a panel for each value of the attribute with the
+    fewest values.
 
     Args:
-        table: a table of at most three attributes; cells of a biased one are not tested.
+        table: a table of at most three attributes; cells of a biased table are not tested.
 
     Returns:
         A matplotlib Figure; save it with ``.savefig(path)``.
@@ -330,7 +330,7 @@ def draw_cells(axes: "Axes", table: MarginalTable | QueryTable) -> None:
 def draw_intervals(axes: "Axes", table: MarginalTable | QueryTable, level: float = 0.95) -> None:
     """Draw counts with intervals.
 
-    Positions are the values of the first attributes; each line is a value of the last one.
+    Each line is a value of the last attribute, at the values of the other attributes.
     """
     from matplotlib import colormaps
 

@@ -114,14 +114,14 @@ class ColumnMean:
         column: name of the column.
         group: category of each grouping column, by name.
         mean: the estimate; NaN if there is none.
-        count: noisy number (or weight) of rows, or of persons, with a number in this column; for
-            all groups together if no range was found.
-        low: lower bound of the interval, cut to the public bounds of all numbers, and to zero if it
-            is assumed that no number is negative.
-        high: upper bound, likewise.
+        count: noisy number (or weight) of rows, or of persons, with a number in this column. If no
+            range was found, the count is for all groups together.
+        low: lower bound of the interval. It is cut to the public bounds of all numbers, and to zero
+            if it is assumed that no number is negative.
+        high: upper bound of the interval, cut in the same way.
         noise: half-width due to noise.
-        sampling: half-width due to sampling; its square and that of ``noise`` add up.
-        bias: bound on the bias of clipping, and on all rounding.
+        sampling: half-width due to sampling; the squares of ``noise`` and ``sampling`` add up.
+        bias: bound on the clipping bias, and on all rounding.
         clipped: the range to which numbers were clipped.
         assumed: the assumption under which the bias is bounded; empty if there is none.
         searched: the share of the whole budget that was spent to find the range.
@@ -164,9 +164,9 @@ class MeanDifference:
         low: lower bound of the interval.
         high: upper bound of the interval.
         noise: half-width due to the noise of both means, whose joint covariance is known.
-        sampling: half-width due to sampling in both groups, before Wilson's correction, which makes
-            one side of the interval longer than the other.
-        bias: bound on the bias of clipping of both means, and on all rounding.
+        sampling: half-width due to sampling in both groups, before Wilson's correction. This
+            correction makes one side of the interval longer than the other.
+        bias: bound on the clipping bias of both means, and on all rounding.
         reason: why there is no difference, and what would help; empty if there is one.
 
     >>> import pyarrow as pa
@@ -224,9 +224,9 @@ class ColumnMeans:
         Each interval is for the population, and for one difference alone. The half-widths of noise
         and sampling are added as squares; the bounds on the bias of both means are added to the
         root of this sum. For sampling, the distances from both means to the bounds of their
-        intervals are combined (Zou & Donner 2008). Groups are assumed to be sampled independently;
-        if a person can have a record in both, these distances are added, which is valid for any
-        dependence of the records.
+        intervals are combined (Zou & Donner 2008). Groups are assumed to be sampled independently.
+        If a person can have a record in both groups, these distances are added; their sum is valid
+        for any dependence of the records.
 
         Args:
             attribute: the name of a grouping column.

@@ -1,6 +1,6 @@
 """Quantiles computed from noisy cumulative counts.
 
-They are biased, since counts must first be made to increase; intervals invert exact tests.
+Quantiles are biased, since counts are first made to increase. Their intervals invert exact tests.
 """
 
 import itertools
@@ -38,12 +38,13 @@ Array = NDArray[np.float64]
 class QuantileTable:
     """Quantiles of a numeric attribute within groups: biased, with intervals of valid coverage.
 
-    A quantile at p is in a bin only if the rows below the bin are at most the share p of all rows,
-    and the rows below its upper edge are at least that share. Both conditions are tested, each at
-    half the error probability, by ``(rows below x) - p (all rows)``: it has Gaussian noise of known
-    deviation, and under the condition, a mean of known sign. The interval runs from the first bin
-    that is not rejected to the last one. It covers the quantile of the counted rows at least as
-    often as its level says, for any distribution of the rows; it does not show where in a bin rows
+    A quantile at p is in a bin only under two conditions: the rows below the bin are at most the
+    share p of all rows, and the rows below the upper edge of the bin are at least that share. Each
+    condition is tested at half the error probability. Let x be the edge in a condition. The test
+    uses ``(rows below x) - p (all rows)``. This difference has Gaussian noise of known deviation,
+    and under the condition, its mean has a known sign. The interval runs from the first bin that is
+    not rejected to the last one. The interval covers the quantile of the counted rows at least as
+    often as its level says, for any distribution of the rows. It does not show where in a bin rows
     are.
 
     Attributes:
@@ -94,8 +95,9 @@ class QuantileTable:
     ) -> ConfidenceInterval:
         """Return intervals for every quantile, each alone or all together (Bonferroni).
 
-        They always contain the estimate. Their bounds are edges of bins, or the estimate itself.
-        They are infinite (NaT for dates) if a bin with an infinite edge cannot be excluded.
+        An interval always contains the estimate. Its bounds are edges of bins, or the estimate
+        itself. A bound is infinite (NaT for dates) if a bin with an infinite edge cannot be
+        excluded.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
@@ -123,7 +125,7 @@ class QuantileTable:
     def to_frame(self, level: float = LEVEL) -> Any:
         """Return :meth:`columns` as a dataframe of the library that the records came in.
 
-        For files and remote engines, it is a pyarrow table. The frame holds the level of the
+        For files and remote engines, the frame is a pyarrow table. It holds the level of the
         intervals, as frames of tables do.
         """
         return framed(with_level(self._arrow(level), level, self.private), self.backend)
@@ -200,10 +202,10 @@ def quantiles(
 ) -> QuantileTable:
     """Return quantiles of a numeric attribute within groups, with intervals: BIASED.
 
-    They are computed from its cumulative counts, which are first made to increase (isotonic
-    regression) and then interpolated linearly inside bins. For integer categories, the
-    quantile is the first category whose cumulative share reaches the probability. The
-    catch-all is left out.
+    Quantiles are computed from the attribute's cumulative counts. These counts are first made to
+    increase (isotonic regression), and then interpolated linearly inside bins. For integer
+    categories, the quantile is the first category whose cumulative share reaches the probability.
+    The catch-all is left out.
 
     Args:
         release: the release that is asked.
@@ -212,10 +214,10 @@ def quantiles(
         given: attributes that define the groups; none for all records.
 
     Returns:
-        A :class:`QuantileTable`, axes of ``given`` first. Its numbers are in the attribute's unit,
-        infinite in a bin with an infinite edge, and NaN if the 95 % interval of a group's count
-        contains 0; dates are NaT in both cases. ``low`` and ``high`` are the bounds of intervals
-        that cover at least as often as their level says.
+        A :class:`QuantileTable`, axes of ``given`` first. Its numbers are in the attribute's unit.
+        A number is infinite in a bin with an infinite edge, and NaN if the 95 % interval of the
+        group's count contains 0. Dates are NaT in both cases. ``low`` and ``high`` are the bounds
+        of intervals that cover at least as often as their level says.
 
     Raises:
         ParameterError: unknown or unordered attributes, a table that was not released, bad
@@ -287,7 +289,7 @@ def quantiles_of(
 def steps_of(attribute: Attribute) -> tuple[Edge, ...]:
     """Return the values of an attribute at which its cumulative counts grow.
 
-    They are the upper edges of bins, the numbers, or else the indices of ordered categories.
+    These values are the upper edges of bins, the numbers, or the indices of ordered categories.
     """
     if attribute.edges is not None:
         return attribute.edges[1:]

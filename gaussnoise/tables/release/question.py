@@ -9,15 +9,15 @@
   and ``region`` alone means one answer for each region: ``share of employed=yes given region``.
   Shares are taken within groups: ``share of county given region`` is the share of every county in
   its region, ``share of county given region=North`` only of the counties of North.
-* Both parts of a ratio or difference can have groups of their own, in brackets: ``difference of
-  (mean of income, sex=F) and (mean of income, sex=M)``. Or shorter, ``difference of share of
-  employed=yes given sex=F and sex=M``: the second number is the first one with its group replaced
-  by the last.
+* Both parts of a ratio or difference can have groups of their own, in brackets:
+  ``difference of (mean of income, sex=F) and (mean of income, sex=M)``. A shorter form is
+  ``difference of share of employed=yes given sex=F and sex=M``: the second number is the same share
+  for the group ``sex=M``.
 * Times stand for labels or bins that are times: ``in March 2023``, ``from January to June``,
-  ``since 2022``, ``before Q2 2023``. They are refused if no labels or bins represent them exactly.
+  ``since 2022``, ``before Q2 2023``. Times are refused if no labels or bins represent them exactly.
 * ``rows``, ``people``, the noun that a title begins with (``Stays in hospitals``) and the noun in
   the name of a column of persons (``patient_id``) mean all that is counted: ``how many stays in
-  North``. They are refused if the tables count something else.
+  North``. Such a noun is refused if the tables count something else.
 * Names and labels that contain commas, bars, brackets or words of the grammar must be in quotes,
   ``"…"``; a quote inside is written twice. Case is ignored, unless names or labels differ by case
   only.
@@ -106,7 +106,7 @@ Conditions = Mapping[int, Condition]
 class Count(NamedTuple):
     """A question about the number of rows that meet conditions, or a number's sum over them.
 
-    With several numbers, it is the sum of the products of their values in each row.
+    With several numbers, the question is about the sum of their product over these rows.
     """
 
     where: Conditions
@@ -191,7 +191,7 @@ class Between(NamedTuple):
 class Regressed(NamedTuple):
     """A question about the coefficients of a regression on terms of attributes.
 
-    A number is regressed, or, if ``category`` is given, the probability of this category.
+    If ``category`` is given, the probability of this category is regressed; otherwise a number is.
     """
 
     attribute: int

@@ -75,7 +75,7 @@ class Moments(NamedTuple):
     def weights(self, beta: Array) -> Array:
         """Return the matrix A with ``X'y − X'X β = A m`` for the vector m of all moments.
 
-        Its shape is (number of coefficients d, number of moments).
+        The shape of A is (number of coefficients d, number of moments).
         """
         d = len(beta)
         linear = np.zeros((d, len(self.covariance)))
@@ -232,14 +232,15 @@ def regress(release: AbstractRelease, name: str, on: Sequence[str]) -> Regressio
     Let y be this number. The design matrix X has columns for clipped numbers, and indicators of all
     categories except the first of each attribute; interactions are products of these. The moments
     X'X and X'y are linear functions of the release, with exactly known covariance. Intervals follow
-    from it even if the noise is not small (Anderson & Rubin 1949, for moments with errors).
+    from this covariance, even if the noise is not small (Anderson & Rubin 1949, for moments with
+    errors).
 
     Args:
         release: the release that is asked.
         name: the number, an attribute with ``clip``.
         on: attributes of categories or bins, clipped numbers with squares, and interactions:
-            ``["sex", "hours", "sex:hours"]``. For any two columns, and for each column and
-            ``name``, one table must have all their attributes.
+            ``["sex", "hours", "sex:hours"]``. For any two columns, one released table must have all
+            attributes of both; likewise for each column and ``name``.
 
     Returns:
         A :class:`~gaussnoise.results.Regression`.

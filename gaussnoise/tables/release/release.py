@@ -42,9 +42,10 @@ if TYPE_CHECKING:
 class TableRelease(AbstractRelease):
     """All marginals of one release; safe to publish if ``private`` is true.
 
-    ``release["age", "income"]`` is a table with axes in that order; any part of a released marginal
-    can be asked for, ``release["age"]`` or the total ``release[()]``. Iteration yields the planned
-    marginals. A release with files reads its tables from there when they are asked for.
+    ``release["age", "income"]`` is a table with axes in this order. Any part of a released marginal
+    can be asked for too, such as ``release["age"]`` or the total ``release[()]``. Iteration yields
+    the planned marginals. A release with files reads a table from its file when the table is asked
+    for.
 
     Attributes:
         plan: the plan of the release.
@@ -58,8 +59,8 @@ class TableRelease(AbstractRelease):
         on_outside: the rule for rows with values outside the schema, see :meth:`Plan.release`.
         over: for tables of a stream, the ticks that they are about, and the facts of the stream;
             ``rho_charged`` is then the ρ of the whole stream.
-        without_zone: attributes whose Parquet files hold timestamps of a type (INT96) that has no
-            time zone: they are counted as written.
+        without_zone: attributes whose timestamps in Parquet files have the type INT96, which has no
+            time zone. These timestamps are counted as written.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema(
@@ -102,15 +103,15 @@ class TableRelease(AbstractRelease):
     def inspect(self, table: object, *, level: float = 1e-6) -> Inspection:
         """Return whether the release differs from a recount by no more and no less than its noise.
 
-        NOT private: for the owner of the data alone. It counts the table again, by other code than
-        that of releases, and tests the differences by the known distribution of their noise. They
-        may be too large (a missing file, a swapped column, more noise than stated) or too small
-        (less noise than stated). The verdict depends on exact counts: do not publish it. It takes
-        one to five seconds for every 100,000 rows.
+        NOT private: for the owner of the data alone. The table is counted again, by other code than
+        that of releases. The differences are tested by the known distribution of the noise.
+        Differences may be too large (a missing file, a swapped column, more noise than stated) or
+        too small (less noise than stated). The verdict depends on exact counts: do not publish it.
+        Every 100,000 rows take one to five seconds.
 
         Args:
             table: the table that was released, as in :meth:`Plan.release`; for a tick of a stream,
-                ``stream.tables.period(3)``, the table that this tick counted.
+                such as ``stream.tables.period(3)``, the table with the rows of this tick.
             level: the largest probability of a false alarm.
 
         Returns:
@@ -153,8 +154,8 @@ class TableRelease(AbstractRelease):
         The directory holds the tables, ``release.json``, ``summary.txt``, ``method.txt``,
         ``ddi.xml``, ``release.png`` and, if queries other than counts were planned, ``noise.npz``.
         The tables are one tidy file per marginal, one Parquet dataset for more than 1000 marginals,
-        or one workbook. A combination of releases has no ``noise.npz``; beside its tables are the
-        folders of the releases.
+        or one workbook. A combination of releases has no ``noise.npz``. It has the folders of the
+        combined releases beside its tables.
 
         Args:
             directory: a new directory, which appears only when it is complete.
@@ -189,15 +190,16 @@ class TableRelease(AbstractRelease):
     ) -> None:
         """Write one HTML page for all readers of a release: director, auditor, journalist.
 
-        It has the request, tables and pictures with intervals, the largest and smallest groups, the
-        role of noise, privacy in plain words and in full, the distance of the noise from the
-        optimum, and how the release was made. It needs no other file and no network; the same
-        release gives the same page. It reveals nothing beyond the release, at no further privacy
-        cost; the page of a simulation says that it is not private.
+        The page has the request, tables and pictures with intervals, the largest and smallest
+        groups, the role of noise, privacy in plain words and in full, the distance of the noise
+        from the optimum, and how the release was made. It needs no other file and no network. The
+        same release gives the same page. The page reveals nothing beyond the release, at no further
+        privacy cost. The page of a simulation says that it is not private.
 
-        A script in the page verifies the release in the reader's browser, like ``gaussnoise
-        verify``, from the record and the tables of a saved release. The page contains them as CSV,
-        unless they are longer than the page; readers can also select the folder.
+        For a saved release, a script in the page verifies the release in the reader's browser, like
+        ``gaussnoise verify``. The script needs the record and the tables. The page contains both,
+        with tables as CSV, unless they are longer than the page. Readers can also select the folder
+        of the release.
 
         Args:
             path: a new file, like ``report.html``; not in the folder of the release.
@@ -233,14 +235,16 @@ class TableRelease(AbstractRelease):
     def load(cls, directory: str | os.PathLike[str], plan: "Plan | None" = None) -> "TableRelease":
         """Return a release that :meth:`save` or ``plan.release(out=...)`` wrote.
 
-        It then answers further questions. A combination is computed again from its releases.
+        The loaded release answers further questions. A combination is computed again from its
+        releases.
 
         Args:
             directory: the folder of the release; its files are checked against the sha256 in
-                ``release.json``. It may hold no other files, and no links.
-            plan: the plan of the release, planned again with the same arguments; if left out, it is
-                computed from the request in ``release.json``, and from the noise in ``noise.npz``
-                if it is there: the proof of this noise is verified, and compared with the record.
+                ``release.json``. The folder may hold no other files, and no links.
+            plan: the plan of the release, planned again with the same arguments. If left out, the
+                plan is computed from the request in ``release.json``, and from the noise in
+                ``noise.npz`` if there is one. The proof of this noise is verified, and compared
+                with the record.
 
         Raises:
             OutputError: files are missing, altered or added, the release is of another plan, or

@@ -29,8 +29,8 @@ def plot_release(release: AbstractRelease, marginal: tuple[str, ...] | None = No
 
     Args:
         release: the release to draw.
-        marginal: the table to show; if omitted, the first of two attributes, unless it is very
-            large. If all tables are very large, none is shown.
+        marginal: the table to show. If omitted, the first table of two attributes is shown, unless
+            it is very large. If all tables are very large, none is shown.
 
     Returns:
         A matplotlib Figure; save it with ``.savefig(path)``.

@@ -1,7 +1,7 @@
 """Distributions on [0, 1] with a known mean ("shapes"), and numbers that represent them.
 
-Nothing here is random: the numbers are quantiles of a shape at the evenly spread probabilities of
-:func:`even_shares`, so that their mean is nearer to the shape's than that of random draws.
+Nothing here is random. The numbers are quantiles of a shape at the evenly spread probabilities of
+:func:`even_shares`. Their mean is nearer to the mean of the shape than the mean of random draws.
 """
 
 import math
@@ -18,10 +18,10 @@ _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 6
 
 
 def even_shares(n: int, column: int) -> Array:
-    r"""Return n numbers spread evenly over (0, 1); each run of consecutive ones is so, too.
+    r"""Return n numbers spread evenly over (0, 1); consecutive ones are spread evenly too.
 
     They are the fractional parts of :math:`k \sqrt p`, with a different prime p for each of 20
-    columns, so that several columns are jointly evenly spread, too.
+    columns. So several columns are jointly spread evenly too.
 
     Source: Weyl (1916), "Über die Gleichverteilung von Zahlen mod. Eins".
 
@@ -36,8 +36,8 @@ def exponential(means: Array, shares: Array) -> Array:
 
     For each mean, the quantile at the probability in ``shares`` is returned.
 
-    A density is proportional to :math:`e^{λt}`: flat for a mean of 1/2, and the steeper the nearer
-    the mean is to 0 or 1. A mean of 0 or 1 gives this number itself.
+    A density is proportional to :math:`e^{λt}`: flat for a mean of 1/2, and steeper if the mean is
+    nearer to 0 or 1. A mean of 0 or 1 gives this number itself.
 
     Args:
         means: in [0, 1], shape (n,).

@@ -55,7 +55,7 @@ class Place:
 class Answers(NamedTuple):
     """A table of the answers to one entry of the workload, to be added to the common workbook.
 
-    If ``is_brief``, the table is a shorter one, with means.
+    If ``is_brief``, the table is shorter, and has means.
     """
 
     entry: int
@@ -163,7 +163,7 @@ class StoredTables(Mapping[Subset, Array]):
 def read_numbers(path: Path, names: Sequence[str], first_row: int, rows: int) -> Array:
     """Return the columns ``names`` of a file, shape (columns, rows).
 
-    They have ``rows`` rows, beginning with ``first_row``.
+    These columns have ``rows`` rows, beginning with ``first_row``.
 
     Raises:
         OutputError: the file has no such table.

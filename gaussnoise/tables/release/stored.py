@@ -93,9 +93,9 @@ _MOST_BYTES = 4  # most bytes of a character
 def read_release(blank: R, directory: str | os.PathLike[str]) -> R:
     """Return a release with the tables in a folder, if the folder agrees with its plan.
 
-    All files are compared with their sha256 in the record. The record, except its :data:`FREE`
-    fields, and the texts are compared with those that this plan makes, and the deviations and
-    intervals in the files with the plan and the estimates.
+    All files are compared with their sha256 in the record. The texts, and the record except its
+    :data:`FREE` fields, are compared with those that this plan makes. Deviations and intervals in
+    the files are compared with the plan and the estimates.
 
     Args:
         blank: a release of the plan, with any tables.

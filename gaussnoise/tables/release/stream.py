@@ -61,8 +61,8 @@ def known_part(S: Subset, query: ResidualQuery) -> Subset:
 def exact_part(counts: Counts, S: Subset, known: Subset, query: ResidualQuery) -> Array:
     """Return the exact table of the public attributes ``known`` in S, from the counts of S.
 
-    For no attributes, it is the number of rows. All of it is zero if the number of rows is measured
-    with noise.
+    If ``known`` is empty, the table is the number of rows. If the number of rows is measured with
+    noise, the whole table is zero.
     """
     exact = part_of(counts, S, known).astype(np.float64) / query.unit
     return np.zeros_like(exact) if () in query.multipliers else exact
@@ -77,8 +77,8 @@ def table_of(
 ) -> Array:
     """Return the table of the attributes S, computed from its exact part and noisy residuals.
 
-    It is ``exact + Σ_T residual_T ⊗_{i∈S∖T} v_i``, the sum over all measured sets T ⊆ S; the
-    profile v_i spreads a total over the cells of attribute i.
+    The profile v_i spreads a total over the cells of attribute i. The table is
+    ``exact + Σ_T residual_T ⊗_{i∈S∖T} v_i``, the sum over all measured sets T ⊆ S.
 
     Terms are added in the order of :func:`measured_parts`. For a box of cells, the result is
     exactly equal to these cells of the whole table.

@@ -137,7 +137,7 @@ def _shares(schema: Schema, tables: Sequence[Sequence[str]]) -> Iterator[str]:
 def suggestions(text: str, schema: Schema, tick: str | None) -> Iterator[tuple[str, str]]:
     """Yield (assumption or "", question) for questions that resemble the text, the nearest first.
 
-    It is not checked that such a question is understood.
+    The questions are not checked: some may not be understood.
 
     Args:
         text: the text of the user.

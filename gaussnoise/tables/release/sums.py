@@ -30,9 +30,9 @@ class SumTable(AbstractEstimates):
     """Sums of a number within groups, unbiased for clipped values.
 
     Values are rounded to multiples of ``(high − low) / plan.unit``, where ``plan.unit`` is usually
-    2²⁰. So the rounding error of a sum is at most half such a step for each record, and on average
-    much less. For sums of products it is only a little larger. If rows have weights, sums are
-    weighted.
+    2²⁰. So each record adds at most half of such a multiple to the rounding error of a sum, and on
+    average much less. For sums of products, the rounding error is only a little larger. If rows
+    have weights, sums are weighted.
 
     Attributes:
         attributes: names of the attributes that define the groups, one per axis.
@@ -74,11 +74,11 @@ class SumTable(AbstractEstimates):
 class MeanTable(AbstractEstimates):
     """Means of a number within groups: released sums divided by released counts.
 
-    A ratio of unbiased numbers is *not* unbiased, unless the count is exact. Its intervals are
-    still exact (Fieller 1954), since the noise of sum and count is Gaussian with known covariance.
-    They are for the mean of the clipped values, which is inside the clipping interval. Estimates
-    are inside too: a ratio that noise moves outside is set to the nearer bound. If rows have
-    weights, means are weighted.
+    A ratio of unbiased numbers is *not* unbiased, unless the count is exact. The intervals of means
+    are still exact (Fieller 1954), since the noise of sum and count is Gaussian with known
+    covariance. The intervals are for the mean of the clipped values, which is inside the clipping
+    interval. Estimates are inside too: a ratio that noise moves outside is set to the nearer bound.
+    If rows have weights, means are weighted.
 
     Attributes:
         attributes: names of the attributes that define the groups, one per axis.
@@ -91,8 +91,8 @@ class MeanTable(AbstractEstimates):
         weighted: the column that rows are weighted by, or None.
         over: the units over which means are taken, in words: rows, or persons with one number each.
         counts: the count of every group, without records that have no number.
-        above: the sum of the values in each group, after ``ends`` are mapped to -1 and 1: the mean
-            is the middle of ``ends`` plus half their distance times ``above / counts``.
+        above: the sum of the values in each group, after ``ends`` are mapped to -1 and 1. The mean
+            is the middle of ``ends`` plus half the distance of ``ends`` times ``above / counts``.
         variance: variance of ``above``.
         count_variance: variance of ``counts``.
         covariance: covariance of ``above`` and ``counts``.
@@ -143,11 +143,12 @@ class MeanTable(AbstractEstimates):
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Return intervals for each mean alone, or for all of this table together (Šidák 1967).
+        """Return intervals for each mean alone, or for all means together (Šidák 1967).
 
-        They contain every m for which the Gaussian interval of ``sum − m·count`` contains zero. If
-        the count is clearly positive, the probability that they contain the mean is exactly their
-        level. Otherwise they are the whole clipping interval. They are cut to this interval.
+        An interval contains every m for which the Gaussian interval of ``sum − m·count`` contains
+        zero. If the count is clearly positive, the probability that the interval contains the mean
+        is exactly its level. Otherwise, it is the whole clipping interval. All intervals are cut to
+        the clipping interval.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.

@@ -73,7 +73,7 @@ class ZeroSumQuery:
 class ContrastQuery:
     """The query of mbi that measures a marginal by contrasts (weights that sum to zero).
 
-    It is a matrix along some axes, and the projection of :class:`ZeroSumQuery` along others.
+    The query is a matrix along some axes, and the projection of :class:`ZeroSumQuery` along others.
 
     Attributes:
         matrices: one per axis, None for the projection.
@@ -131,22 +131,23 @@ def to_mbi(release: AbstractRelease) -> MbiProblem:
 def synthetic(release: AbstractRelease, n: int | None = None) -> Any:
     """Return synthetic records, drawn from a model of the released tables: BIASED.
 
-    A graphical model of ``mbi`` is fitted to the noisy measurements, and records are drawn from
-    it: post-processing, at no further privacy cost. Counts of these records are not the
-    released estimates and have no known standard deviation. Relations that are in no released table
-    are assumptions of the model, not facts about the data. For numbers with intervals, ask the
-    release itself. The records are as private as the release; those of a simulation are not
+    A graphical model of ``mbi`` is fitted to the noisy measurements, and records are drawn from the
+    model. This is post-processing, at no further privacy cost. Counts of these records are not the
+    released estimates, and have no known standard deviation. Relations that are in no released
+    table are assumptions of the model, not facts about the data. For numbers with intervals, ask
+    the release itself. The records are as private as the release; records of a simulation are not
     private.
 
-    A clipped number lies inside its interval. Take the attributes that are in a table with it, and
-    the records that agree in all of them. Their numbers have the distribution of largest entropy
-    with the model's mean, a falling or rising exponential; if the attribute has squares, a Beta
-    distribution with the model's mean and variance. Sums, means and, with squares, standard
-    deviations are about right. All other properties of the number, above all its quantiles, follow
-    from this shape, not from the data: compare by :meth:`likeness`. A mean that noise moved to a
-    bound or beyond gives numbers at or close to that bound; a variance that noise moved to zero or
-    below gives the mean itself. Since an attribute has no unit, numbers are rounded to a power of
-    ten, between 1/100,000 and 1/10,000 of the interval.
+    A clipped number lies inside its interval. Take the attributes that are in a table with this
+    number, and the records that agree in all these attributes. The numbers of these records have
+    the distribution of largest entropy with the model's mean, a falling or rising exponential. If
+    the number has squares, they have a Beta distribution with the model's mean and variance. Sums
+    and means are about right; with squares, standard deviations are too. All other properties of
+    the number, above all its quantiles, follow from this shape, not from the data: compare by
+    :meth:`likeness`. A mean that noise moved to a bound or beyond gives numbers at or close to that
+    bound. A variance that noise moved to zero or below gives the mean itself. Since an attribute
+    has no unit, numbers are rounded to a power of ten, between 1/100,000 and 1/10,000 of the
+    interval.
 
     ``mbi`` draws from numpy's global generator. Nothing private depends on these draws, so you
     may seed that generator to draw the same records again.
@@ -230,7 +231,7 @@ def mbi_measurements(
 
     Returns:
         An :class:`MbiProblem`. mbi recommends the two settings of jax below, before its first
-        import. Its exact inference makes one table of attributes that are all linked by marginals:
+        import. The exact inference of mbi makes one table of all attributes that marginals link:
         all pairs of ten attributes make one table of ten attributes.
 
     Raises:

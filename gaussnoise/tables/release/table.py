@@ -87,7 +87,7 @@ class AbstractEstimates(abc.ABC):
     def unlimited(self, squared: float) -> ConfidenceInterval:
         """Return intervals of ``√squared`` standard deviations, not cut to :attr:`limits`.
 
-        They are infinite if nothing is known.
+        Bounds are infinite if nothing is known about a number.
         """
         half = math.sqrt(squared) * self.standard_deviation
         return ConfidenceInterval(self.estimate - half, self.estimate + half)
@@ -258,8 +258,8 @@ class AbstractEstimates(abc.ABC):
     def to_frame(self, level: float = LEVEL) -> Any:
         """Return :meth:`columns` as a dataframe of the library that the records came in.
 
-        For files and remote engines, it is a pyarrow table. It holds the level of the intervals:
-        pandas in ``attrs``, pyarrow in its metadata, polars in a last column ``level``.
+        For files and remote engines, the frame is a pyarrow table. A frame holds the level of the
+        intervals: pandas in ``attrs``, pyarrow in its metadata, polars in a last column ``level``.
         """
         return framed(self.to_arrow(level), self.backend)
 
@@ -313,8 +313,8 @@ class AbstractEstimates(abc.ABC):
     def plot(self, level: float = LEVEL) -> "Figure":
         """Return a picture with intervals, of a kind that suits the table.
 
-        It shows dots, shares by group, the steps of a CDF with a band, a heat map, or the largest
-        and smallest cells of a large table.
+        The picture shows dots, shares by group, the steps of a CDF with a band, a heat map, or the
+        largest and smallest cells of a large table.
 
         Returns:
             A matplotlib Figure; save it with ``.savefig(path)``.
@@ -429,8 +429,9 @@ class QueryTable(AbstractEstimates):
 class ProportionTable(AbstractEstimates):
     """Shares: the released count of each cell divided by the released count of its group.
 
-    A ratio of unbiased counts is *not* unbiased, unless the denominator is exact. Its intervals are
-    still exact (Fieller 1954), since the noise of counts is Gaussian with known covariance.
+    A ratio of unbiased counts is *not* unbiased, unless the denominator is exact. The intervals of
+    shares are still exact (Fieller 1954), since the noise of counts is Gaussian with known
+    covariance.
 
     Attributes:
         attributes: names, one per axis.
@@ -485,9 +486,9 @@ class ProportionTable(AbstractEstimates):
 
         An interval contains every p for which the Gaussian interval of ``count − p·group`` contains
         zero. At the true share, this difference is Gaussian with mean zero. So if the group's count
-        is clearly positive, the probability that they contain the share is exactly their level
-        (Fieller 1954); otherwise they are [0, 1]. Intervals are cut to [0, 1], and contain the
-        estimate unless noise moved it outside.
+        is clearly positive, the probability that the interval contains the share is exactly its
+        level (Fieller 1954). Otherwise, the interval is [0, 1]. Intervals are cut to [0, 1], and
+        contain the estimate unless noise moved it outside.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.

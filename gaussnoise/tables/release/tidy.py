@@ -56,7 +56,7 @@ def free_name(wanted: str, taken: Sequence[str]) -> str:
 def framed(rows: "pa.Table", backend: "EagerAllowed") -> Any:
     """Return an arrow table as a dataframe of the library ``backend``, like pandas or polars.
 
-    The level of intervals is in ``attrs``, or for polars, which has none, in a last column
+    The level of intervals is in ``attrs``. Polars has no ``attrs``; there, it is in a last column
     ``level``.
     """
     import narwhals as nw

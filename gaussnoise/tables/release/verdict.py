@@ -43,13 +43,13 @@ class Inspection:
         rows_lost: a number of rows (or a weight) whose loss, or double count, is noticed; 1 if the
             number of rows is public.
         rows_moved: {attribute: number of rows in wrong categories that is noticed}, as after
-            swapping columns (for numbers, rows at the wrong bound). It has attributes that are
-            measured alone.
+            swapping columns. For numbers, these are rows at the wrong bound. Only attributes that
+            are measured alone are in it.
         noise: {factor: probability of noticing noise that is larger or smaller by this factor}.
-        scales: two factors: noise of less than the first or more than the second times the stated
-            scale is noticed; None if nothing is measured.
-        crowded: whether persons had more records than are counted. The choice among them was random
-            and not stored, so that differences of its size are not noticed.
+        scales: two factors. Noise is noticed if its scale is less than the first factor, or more
+            than the second, times the stated scale. None if nothing is measured.
+        crowded: whether persons had more records than are counted. The random choice of the counted
+            records was not stored. So differences that this choice can make are not noticed.
         weak: whether half of all rows could be missing, or in wrong categories, unnoticed.
         deviating: {table: "too far" or "too close"} for tables that disagree with the recount, each
             without the smaller tables that it contains.

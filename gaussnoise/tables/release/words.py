@@ -1,6 +1,6 @@
 """The words of questions: a grammar, with the names and labels of a schema.
 
-Names and labels may contain blanks and commas: of those in the schema that match at a place, the
+Names and labels may contain blanks and commas. If several of the schema match at a place, the
 longest is taken.
 """
 

@@ -23,7 +23,7 @@ FORMATS: Mapping[str, AbstractFormat] = {
 
 
 def format_of(name: str) -> AbstractFormat:
-    """Return the format of a file by the ending of its name; of several, the longest counts.
+    """Return the format of a file by the ending of its name; the longest known ending counts.
 
     Raises:
         LookupError: no format has this ending.

@@ -161,11 +161,11 @@ class AbstractBook(AbstractFormat):
     ) -> AbstractContextManager[Any]:
         """Return a context manager of a new file for tables with these titles.
 
-        Its ``sheet(k, schema, most_bytes)`` is the context manager of a writer of the k-th table,
-        from 0; ``write_totals`` adds rows of totals below the table, which are not read back.
-        Later, tables with the titles ``later`` are added one by one. Readers see the tables
-        ``shown`` (numbers from 0) in that order; the other tables come last and are hidden at
-        first. If ``shown`` is left out, all are seen.
+        The file's ``sheet(k, schema, most_bytes)`` is the context manager of a writer of the k-th
+        table, counted from 0. The writer's ``write_totals`` adds rows of totals below the table.
+        These rows are not read back. Tables with the titles ``later`` are added later, one by one.
+        Readers see the tables ``shown`` (numbers from 0) in this order. The other tables come last,
+        and are hidden at first. If ``shown`` is left out, readers see all tables.
         """
 
     @abc.abstractmethod

@@ -47,10 +47,10 @@ _TIMES = re.compile(
 class SdmxCsv(AbstractFormat):
     """SDMX-CSV 2.0, with ``CODE: name`` for each category, and intervals as SDMX attributes.
 
-    The identifier of an attribute is its name in capitals; or ``DIM_1`` and so on for all, if one
-    name is no identifier of SDMX. The identifier of a category is its label, or ``_1`` and so on.
-    The dataflow is a placeholder for the dataflow of the statistical office. A period in words,
-    which SDMX does not allow, is in a separate column.
+    The identifier of an attribute is its name in capitals. If one name is no identifier of SDMX,
+    the identifiers of all attributes are ``DIM_1`` and so on. The identifier of a category is its
+    label, or ``_1`` and so on. The dataflow is a placeholder for the dataflow of the statistical
+    office. A period in words, which SDMX does not allow, is in a separate column.
 
     Source: https://github.com/sdmx-twg/sdmx-csv
     """

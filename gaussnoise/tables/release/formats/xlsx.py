@@ -1,7 +1,7 @@
 """Tables in one workbook of Excel.
 
-This module writes workbooks itself, since libraries for workbooks keep 16 digits of a number, which
-do not determine every double, and use temporary files. Workbooks have no formulas: text that begins
+This module writes workbooks itself. Libraries for workbooks use temporary files, and keep 16 digits
+of a number; 16 digits do not determine every double. Workbooks have no formulas: text that begins
 with = stays text.
 """
 

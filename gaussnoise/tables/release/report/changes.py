@@ -107,7 +107,7 @@ def save_changes_report(
 def changes_page(changes: "Changes", title: str | None = None, of: Sequence[Asked] = ()) -> str:
     """Return a page in HTML about the changes from one release to another.
 
-    It has findings, tables with intervals, and facts about both releases.
+    The page has findings, tables with intervals, and facts about both releases.
 
     The page is the same for the same releases. Only its released estimates depend on data.
     """

@@ -36,7 +36,7 @@ class Check(NamedTuple):
 
     Attributes:
         script: JavaScript, the content of one element.
-        source: its sha256 in the page's policy: no other script runs.
+        source: the sha256 of the script, in the page's policy. No other script runs.
         files: {name: text} of records and tables, as JSON; or None.
         reason: why a page contains no files, in words.
     """

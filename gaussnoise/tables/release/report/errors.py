@@ -53,7 +53,7 @@ def errors_of_plan(plan: "Plan") -> list[Errors]:
 def half_widths(plan: "Plan") -> np.ndarray:
     """Return the half-widths of intervals, one for every entry of the workload of a plan.
 
-    Those of sums are divided by the largest value of a single number.
+    Half-widths of sums are divided by the largest value of a single number.
     """
     return quantile(LEVEL) * np.asarray(plan.deviations)
 
@@ -95,11 +95,11 @@ def error_text(errors: Errors) -> str:
 def means_of(source: "Plan | AbstractRelease", total: float | None = None) -> list[str]:
     """Return, for each entry of a workload, the half-width of its means in words; "" without means.
 
-    The half-width is for groups of equal size, which together have ``total`` rows, or else for
-    groups of 100 and of 1,000 rows; no mean of a group with such a released count has a larger one.
-    For a mean m within the ends, its interval (Fieller's) holds only values of m for which
-    ``sum − m·count`` is at most z standard deviations from zero; these are at most those at one of
-    the ends, as the variance is convex in m.
+    If ``total`` is given, the half-width is for groups of equal size that together have ``total``
+    rows. Otherwise, it is for groups of 100 and of 1,000 rows. No mean of a group with such a
+    released count has a larger half-width. Fieller's interval holds only values m, between the ends
+    of the number, for which ``sum − m·count`` is at most z standard deviations from zero. The
+    variance is convex in m, so this standard deviation is largest at one of the ends.
     """
     plan: Any = source.plan if isinstance(source, AbstractRelease) else source
     noun = source.noun if isinstance(source, AbstractRelease) else noun_of(plan)
@@ -161,8 +161,8 @@ def half_text(width: float) -> str:
 def typical_error(errors: list[Errors], noun: str) -> str:
     """Return the range of half-widths for counts with noise as text, like "± 4 to ± 9 rows".
 
-    If no count has noise, it is the range for sums. ``noun`` names the counted things. If nothing
-    has noise, it is "exact".
+    If no count has noise, the range is that for sums. If nothing has noise, the text is "exact".
+    ``noun`` names the counted things.
     """
     counts = _with_noise(errors, {"", _SUMMED[0]})
     widths = counts or _with_noise(errors, {*_SUMMED, _PRODUCTS})

@@ -21,9 +21,10 @@ NONE_LISTED = SAME.format(between="between the groups with listed values")
 def finding_of(numbers: Numbers, others: Mapping[str, str]) -> str | None:
     """Return a sentence about a table, true with the confidence level of intervals; or None.
 
-    It is about one number, the difference of two, or the largest of several. Intervals of several
-    are simultaneous, since the largest is selected by its estimate. For means of several groups of
-    one attribute, a second sentence compares the two groups with the largest counts.
+    The sentence is about one number, the difference of two numbers, or the largest of several
+    numbers. Intervals of several numbers are simultaneous, since the largest is selected by its
+    estimate. For means of several groups of one attribute, a second sentence compares the two
+    groups with the largest counts.
 
     ``others`` is {attribute: its catch-all category}. Groups of such a category are not compared,
     unless fewer than two groups would remain.

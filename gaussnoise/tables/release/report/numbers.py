@@ -99,12 +99,13 @@ class Numbers:
         table: the numbers.
         title: a title that says what the numbers are.
         anchor: the name of their picture.
-        heading: whether the title is written above the numbers; else the section has it.
+        heading: whether the title is written above the numbers; if not, the section has this title.
         kind: "cells" for counts of disjoint groups; "mean"; "share"; "changes"; "behind" for sums
             and counts from which means are computed; or "answers".
         file: the file with all of the numbers, or None.
-        margin: a function from attributes to the table of counts, or of means, over them.
-        beside: a further column: shares of all rows, or the counts of rows for means.
+        margin: a function from attributes to the table of counts, or of means, over these
+            attributes.
+        beside: a further column: shares of all rows for counts, or counts of rows for means.
         noun: the plural noun for the counted things.
         others: {attribute: its catch-all}, where it has one.
         schema: the schema, from which the order of categories for readers is known.
@@ -141,8 +142,8 @@ class Numbers:
     def pictures(self) -> list[Picture]:
         """The pictures of the numbers, as suits their size.
 
-        These are named intervals; or colours, for two or three attributes; or the largest and
-        smallest cells.
+        A picture shows intervals with names, or colours (for two or three attributes), or the
+        largest and smallest cells.
         """
         table = self.table
         if not np.isfinite(table.estimate).any():
@@ -309,8 +310,9 @@ class Numbers:
     def _written(self, cells: list[Cell]) -> list[Cell]:
         """Return the cells as a page writes them: marked as catch-alls, and as hidden by noise.
 
-        Changes have no marks: one may be near zero and reliable, while marks compare a number with
-        its noise. A mean is hidden if its interval is the whole range of the number.
+        Marks compare a number with its noise. Changes have no marks, since a change can be near
+        zero and still be reliable. A mean is hidden by noise if its interval is the whole range of
+        the number.
         """
         cells = self.named(cells)
         if self.kind == "changes":
@@ -361,7 +363,7 @@ class Numbers:
     def margins(self) -> "list[Numbers]":
         """The numbers by each attribute, unless the table itself has them all.
 
-        For three attributes or more, small tables by each two of them follow.
+        For three attributes or more, small tables by each two attributes follow.
         """
         axes = self.table.estimate.ndim
         if self.margin is None or axes < 2 or (axes == 2 and self.is_crossed):
@@ -394,7 +396,8 @@ class Numbers:
     def crossed(self) -> Crossed:
         """The table with one attribute in columns, with totals if known.
 
-        It is the last that is narrow enough; of two attributes, the one with fewer categories.
+        This attribute is the last one that is narrow enough. Of two attributes, it is the one with
+        fewer categories.
         """
         table = self.table
         shape = table.estimate.shape
@@ -431,8 +434,8 @@ class Entry:
         size: the number of its answers.
         is_cells: whether they are counts of disjoint groups.
         notes: sentences for its readers: on what means are over, and on clipped values.
-        read: a function that returns the tables of its numbers; for a clipped number means, and
-            last the sums, counts and sums of squares.
+        read: a function that returns the tables of its numbers. For a clipped number, tables of
+            means come first, and the table of sums, counts and sums of squares comes last.
         others: {attribute: its catch-all}, where it has one.
         schema: the schema, from which the order of categories for readers is known.
     """

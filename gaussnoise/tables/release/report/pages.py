@@ -136,12 +136,13 @@ def release_page(
 ) -> str:
     """Return the page of a release, for director, auditor and journalist.
 
-    It has the finding of every table; answers to questions, if any; tables and pictures with
+    The page has the finding of every table; answers to questions, if any; tables and pictures with
     intervals; the largest and smallest groups; a comparison with synthetic records, if they are
     given; the request; the role of noise; privacy in plain words. For specialists it has the full
     guarantee, the distance of the noise from the optimum, the making of the release, and five
-    terms. Only released estimates in it depend on data; the same release gives the same page. The
-    page of a stream also has its tables over time; ``folder`` is the folder of the stream.
+    terms. Only the released estimates on the page depend on data. The same release gives the same
+    page. The page of a stream also has its tables over time; ``folder`` is the folder of the
+    stream.
     """
     plan, private = release.plan, release.private
     errors = errors_of_release(release)

@@ -47,14 +47,14 @@ def highest(
 ) -> str:
     """Return a sentence on the largest number, or on a gap; "" if neither is clear.
 
-    A gap is that of the largest and the smallest number, of groups by one of ``attributes``: other
-    pairs of many groups are arbitrary, and would be read as a finding.
+    A gap is the difference of the largest and the smallest number, for groups by one of
+    ``attributes``. Other pairs of groups are arbitrary, and would be read as a finding.
 
-    ``interval`` has simultaneous intervals, which are marked so: readers find others, for each
-    number by itself, in the tables. ``sd`` has the standard deviations of the noise.
+    ``interval`` has simultaneous intervals. The sentence says so, because the tables have other
+    intervals, for each number by itself. ``sd`` has the standard deviations of the noise.
 
-    Groups with the last mark of reliability are not named if others have better marks. If the
-    numbers are means, such groups are not compared: few rows or none are behind their means.
+    Groups with the last mark of reliability are not named if other groups have better marks. If the
+    numbers are means, such groups are not compared, because their means are of few rows or none.
     """
     low, high = interval
     known = np.isfinite(low) & np.isfinite(high)
