@@ -1,4 +1,4 @@
-"""Maxima over the box [−1, 1]^d of a quadratic polynomial, and of a sum of their squares."""
+"""Maxima over the box [−1, 1]^d: of a quadratic polynomial, or a sum of squares of several."""
 
 import itertools
 import math

@@ -5,17 +5,18 @@ For signs x, the sum ``x_i ± x_j ± x_k`` is odd, so that its square is at leas
 
     ‖G x‖² <= ‖G x‖² + Σ_t μ_t ((v_t'x)² − 1) = ‖H x‖² − Σ_t μ_t,
 
-where H is G above the rows ``√μ_t v_t'``: a bound on ``‖H x‖²`` over the cube gives one on
-``‖G x‖²``. The best μ is dual to the triangle inequalities ``v_t'X v_t >= 1`` on correlations X, in
-the relaxation ``max {tr(G X G') : X ⪰ 0, X_ii = 1}`` (Helmberg & Rendl 1998). In few dimensions
-many of these are violated, and to enforce them closes most of the gap. In many dimensions, the
-columns of G are nearly orthogonal, and few are violated: for 200 normal columns in R^20, a gap of
-11 % of the length without these inequalities is still 8.8 % with all of them.
+where H has the rows of G and below them the rows ``√μ_t v_t'``. So a bound on ``‖H x‖²`` over the
+cube gives one on ``‖G x‖²``. The best μ is dual to the triangle inequalities ``v_t'X v_t >= 1`` on
+correlations X, in the relaxation ``max {tr(G X G') : X ⪰ 0, X_ii = 1}`` (Helmberg & Rendl 1998). In
+few dimensions, the relaxation alone violates many of these inequalities, and most of its gap closes
+when they are added. In many dimensions, the columns of G are nearly orthogonal, and few
+inequalities are violated: for 200 normal columns in R^20, a gap of 11 % of the length without these
+inequalities is still 8.8 % with all of them.
 
-μ comes from an alternating direction method of multipliers (Boyd et al. 2011), with one copy of X
-that is semidefinite, and one copy of three of its entries for each inequality. The number of steps
-is fixed. The steps are projections onto convex sets, so they enlarge no difference that another
-machine's rounding makes. Wherever the method stops, any μ >= 0 gives a valid bound.
+μ comes from an alternating direction method of multipliers (Boyd et al. 2011). One copy of X is
+semidefinite. Each inequality has its own copy of the three entries of X that are in it. The number
+of steps is fixed. Each step projects onto convex sets, and so does not enlarge the small
+differences of rounding between machines. Any μ >= 0 gives a valid bound, wherever the method stops.
 """
 
 import numpy as np

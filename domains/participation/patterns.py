@@ -286,8 +286,8 @@ class Apart(AbstractPatterns):
     def count(self) -> int:
         """An upper bound on the number of maximal sets.
 
-        The bound is the exact number of sets of ``most`` ticks, plus a bound on the number of
-        shorter maximal sets.
+        The bound is the number of all nonempty sets of ticks that one person may occupy, also
+        those that are not maximal.
         """
         return sum(math.comb(self.n - (m - 1) * (self.b - 1), m) for m in range(1, self.most + 1))
 

@@ -323,7 +323,7 @@ def _norm_slope(y: Array, norm: float, p: float) -> Array:
 
 
 def _rank_one_bound(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[Array]]:
-    """Return an upper bound on x'Hx over the unit ball for q < 2, and points to start from."""
+    """Return an upper bound on x'Hx over the unit ball for q < 2, and points to climb from."""
     # H and its partial transpose H^Γ agree on rank-one matrices: for q = 1 every mixture gives
     # a bound. For λ_1 = min(λ_max(H), λ_max(H^Γ)) and λ_2 = λ_max(H), interpolation between
     # S_1 and S_2 (Riesz–Thorin, complex matrices) gives the bound λ_1^{2/q−1} λ_2^{2−2/q}.

@@ -54,8 +54,8 @@ class Bound:
         unbiased: "empirical", for the mean of the data; "distributional", for the mean of the
             distribution from which the data were drawn.
         private: whether the bound was computed from data, and must not be published.
-        least: smallest number of records for which the bound is proven: the largest number of
-            records of one person.
+        least: smallest number of records for which the bound is proven: 1, or under replacement,
+            the largest number of records that one person may have.
         deviation: standard deviation of the mean of n draws from the distribution P, ``√(tr(W cov
             P)/n)``, if P was given; ``error²`` includes its square.
 

@@ -63,15 +63,15 @@ class CovariancePlan:
     − kept (see :class:`Whitening`), and z a normal quantile:
 
     * ``(1 − δ) S <= E[clipped w wᵀ] <= S``, where S = Cov(w). Let w = S^½ g with a standard normal
-      vector g. Along v, clipping removes at most ``E[(v·w)² max(1 − q/‖g‖², 0)]``. By symmetry,
+      vector g. Along any v, clipping removes at most ``E[(v·w)² max(1 − q/‖g‖², 0)]``. By symmetry,
       this is ``vᵀSv · E max(‖g‖² − q, 0)/d``.
     * The mean of n such matrices is at least ``(1 − √(d/n) − z/√(2n))²`` times its expectation, and
       at most ``(1 + √(d/n) + z/√(2n))²`` times.
     * The least eigenvalue of the noise is at least −(√(2d) + z − √2) standard deviations.
 
-    The last two bounds are expectations of extreme eigenvalues plus the fluctuation for d = 1. In
-    simulations, the fluctuation was smaller for all other d. Accuracy depends on these bounds, but
-    privacy does not.
+    Each of the last two bounds is the expectation of an extreme eigenvalue, plus its fluctuation in
+    the case d = 1. In simulations with larger d, the eigenvalue fluctuated less. Accuracy depends
+    on these bounds, but privacy does not.
 
     Attributes:
         dim: d.

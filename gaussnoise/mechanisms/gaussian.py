@@ -70,9 +70,9 @@ class GaussianMechanism(PickledByArguments):
 
     Formal guarantees:
         * ρ-zCDP for the stated relation, with a proven integer sensitivity of the *rounded*
-          records. For bodies, this sensitivity covers records that are outside by rounding: by up
-          to 1e-9 of the body's size and 2⁻²⁶ of the noise's ellipsoid. Records beyond either limit
-          are refused. Whether a release is refused depends on the data.
+          records. Rounding may put records slightly outside a body. The sensitivity covers this
+          up to two limits: 1e-9 of the body's size, and 2⁻²⁶ of the size of the noise's ellipsoid.
+          Records beyond either limit are refused. Whether a release is refused depends on the data.
         * ``standard_deviation`` and ``covariance`` are those of the noise that is drawn: for
           bodies they exceed the formula by a factor of about 1 + 3e-8, and by more for very thin
           bodies.

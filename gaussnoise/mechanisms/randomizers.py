@@ -349,7 +349,7 @@ def cap_moments(pairs: int, closest: int, dim: int | None = None) -> tuple[float
 
 @lru_cache(maxsize=8)
 def _quadrature(dim: int | None) -> tuple[Array, Array, Array]:
-    """Return (values, tails, weights) for integrals over |⟨u, y⟩|; u is random, y a unit vector."""
+    """Return values of |⟨u, y⟩| for random u, chances of larger ones, and integration weights."""
     # u: uniform on the sphere, or standard normal if dim is None; tails: chances of a larger value
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     if dim is None:

@@ -209,7 +209,7 @@ def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Arra
 
 
 def _vectors(A: Array, gram: Array, p: float) -> tuple[Array, Array]:
-    """Return, as rows, the best left vectors for unit right vectors with Gram matrix ``gram``."""
+    """Return the u_i that maximise Σ A_ij <u_i, v_j>, and unit v_j with Gram matrix ``gram``."""
     eigenvalues, axes = np.linalg.eigh((gram + gram.T) / 2)
     kept = eigenvalues > _NEGLIGIBLE * eigenvalues[-1]
     V = axes[:, kept] * np.sqrt(eigenvalues[kept])

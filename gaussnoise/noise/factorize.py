@@ -416,7 +416,7 @@ def check_matrix(function: str, A: object) -> Array:
 
 
 def _factor(M: object) -> Array | StreamWorkload:
-    """Return a Kronecker factor as a matrix, or a workload over too many ticks unchanged."""
+    """Return a Kronecker factor as a matrix; a workload over too many ticks stays as it is."""
     return M if isinstance(M, StreamWorkload) and not is_written_out(M) else _written_out(M)
 
 

@@ -110,7 +110,7 @@ class Law:
         return float((self.eigenvalues * m * m + self.slopes * m).sum()) + self.constant
 
     def _squared_slopes(self, m: Array) -> Array:
-        """Return unbiased estimates of the squared derivatives at the mean, if m was observed."""
+        """Return unbiased estimates of squared derivatives at the mean, for the observation m."""
         return (2 * self.eigenvalues * m + self.slopes) ** 2 - 4 * self.eigenvalues**2
 
     def _nearest(self, value: float) -> Array:

@@ -168,8 +168,8 @@ class AbstractPrivacy:
     def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
         """Return a record for releases: the name of the guarantee, and the ρ or ε of its noise.
 
-        The numbers that directly follow "definition" are printed with a release. The arguments are
-        those of :meth:`to_zcdp`.
+        The text of a release shows "definition", and the numbers after it until the first entry
+        that is not a number. The arguments are those of :meth:`to_zcdp`.
         """
         spent: dict[str, object] = {}
         if self.noise == "gaussian":

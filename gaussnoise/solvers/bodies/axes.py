@@ -88,12 +88,12 @@ def axes_trace(d: int, kind: Literal["gamma", "replace"], share: float) -> float
 
 
 def axes_spectrum(d: int, kind: Literal["gamma", "replace"], share: float) -> tuple[float, float]:
-    """Return the square roots of the eigenvalues of C/d, for the measure that proves the bound.
+    """Return the square roots of the eigenvalues of C/d, for the C of :func:`axes_trace`.
 
-    For ``gamma``, C is the covariance of the measure; for ``replace``, C is its second moment. The
-    first number belongs to d − 1 equal eigenvalues, the second number to the eigenvector (1, …, 1).
-    For ``gamma``, with weight θ on 0, ``C = ((1−θ)/d)(1 − (1−θ) 11'/d)``. For ``replace``, the mean
-    of ``(e_i − e_j)(e_i − e_j)'`` over pairs is ``2/(d − 1) (1 − 11'/d)``.
+    The first number belongs to d − 1 equal eigenvalues, the second number to the eigenvector
+    (1, …, 1). For ``gamma``, ``C = ((1−θ)/d)(I − (1−θ) 11'/d)``, where θ is ``share``. For
+    ``replace``, ``C = share I/d + (1 − share) D``. Here ``D = 2/(d − 1) (I − 11'/d)`` is the mean
+    of ``(e_i − e_j)(e_i − e_j)'`` over all pairs.
     """
     if kind == "gamma":
         squares = 1 - share, share * (1 - share)

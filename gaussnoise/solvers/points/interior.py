@@ -134,7 +134,7 @@ def maximum(
 
 
 class _Search:
-    """A search for the maximum of the dual objective that keeps the point of smallest gap."""
+    """A search for the maximum of the dual objective; it keeps the point with the smallest gap."""
 
     def __init__(
         self,

@@ -233,7 +233,7 @@ class _Steps:
 
     # index t + 1 is for tick t, and index 0 for the form before the first of them
     def __init__(self, ticks: int, b: int, known: Array) -> None:
-        """Allocate arrays; unknowns before the first tick have the pivots ``known``, (*lanes,)."""
+        """Allocate arrays; ``known``, (*lanes,), is the pivot of unknowns before the first tick."""
         lanes = known.shape
         self.pivots = np.zeros((ticks + 1, b, *lanes))
         self.rows = [np.zeros((ticks + 1, b - 1 - j, *lanes)) for j in range(b)]

@@ -86,7 +86,7 @@ def _steps_between(*numbers: Array) -> int:
 
 
 def _chain(a: Array, c: Array, s: Array, rescaled: int) -> Array:
-    """Return the pivots of elimination minus the shift, shape (n, q), for the q shifts s."""
+    """Return the pivots of the elimination with each shift in s, less this shift, shape (n, q)."""
     # y_0 = a_0, then y_t = a_t x_{t−1}/(c_t + x_{t−1}) with x_t = s + y_t: a Möbius map of x with a
     # nonnegative matrix, so that √n blocks of ticks are computed together.
     n, q = len(a), len(s)

@@ -1,9 +1,10 @@
-"""Noise for rows whose numbers are squared: their weights on virtual cells lie on a curve.
+"""Noise for rows whose numbers are squared.
 
-A number with squares has three virtual cells. The weights of a row on them, ``w(t) = ((1 − t)²,
-2t(1 − t), t²)``, lie on a curve: no row has all its weight on the middle cell. Noise is planned for
-rows whose numbers are on a grid (:func:`.numbers.records_of`). Here that noise becomes noise in the
-virtual cells, with a sensitivity computed for the curve (:class:`.SolvedStrategy`).
+In the tables, such a number has three virtual cells. A row with the number t, scaled to [0, 1], has
+the weights ``w(t) = ((1 − t)², 2t(1 − t), t²)`` on these cells. The points w(t) form a curve: no
+row has all its weight on the middle cell. Noise is planned for rows whose numbers are on a grid
+(:func:`.numbers.records_of`). Here that noise becomes noise in the virtual cells, with a
+sensitivity computed for the curve (:class:`.SolvedStrategy`).
 """
 
 import math

@@ -15,10 +15,9 @@ A column has one of three forms, by its engine and its declared type, never by i
 * ``UNTYPED``: pandas and dask, where the type of a column depends on its rows: one null turns
   integers into floats, and one word turns numbers into text. This also holds for extension types
   that readers or ``convert_dtypes`` chose. In these columns, 1, 1.0, "1", "01", True and "true" are
-  the same value, and so are a timestamp and its ISO text. A number is a double: numbers from 2**53
-  on, where doubles cannot hold every integer, are no category and no person. Words like "NA" are
-  none either: whether readers take them for nulls or keep them as text depends on other rows of the
-  column.
+  the same value, and so are a timestamp and its ISO text. A number is a double. Numbers from 2**53
+  on, where doubles cannot hold every integer, cannot be a category or a person. Words like "NA"
+  cannot either, since readers take them for nulls or keep them as text, depending on other rows.
 """
 
 import bisect

@@ -43,8 +43,8 @@ class Inspection:
         rows_lost: a number of rows (or a weight) whose loss, or double count, is noticed; 1 if the
             number of rows is public.
         rows_moved: {attribute: number of rows in wrong categories that is noticed}, as after
-            swapping columns. For numbers, these are rows at the wrong bound. Only attributes that
-            are measured alone are in it.
+            swapping columns. For a clipped number, these are rows that count at one bound instead
+            of the other. Only attributes that are measured alone are in it.
         noise: {factor: probability of noticing noise that is larger or smaller by this factor}.
         scales: two factors. Noise is noticed if its scale is less than the first factor, or more
             than the second, times the stated scale. None if nothing is measured.

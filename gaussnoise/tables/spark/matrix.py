@@ -105,10 +105,11 @@ class Matrix:
         return max(most, 1) * math.prod(growths)
 
     def answered_rows(self, piece: int, counts: Counts, most: int) -> Integers:
-        """Return the contrasts of the last attributes for one piece of rows, as exact integers.
+        """Return the contrasts of the attributes ``T[lead:]`` for one piece of rows, as integers.
 
-        The result has the shape (matrix rows of the piece, matrix columns). ``counts``: the flat
-        cells of the piece. ``most``: a bound on the sum of the absolute counts in the table of T.
+        The result is exact, of shape (matrix rows of the piece, matrix columns). ``counts``: the
+        flat cells of the piece. ``most``: a bound on the sum of the absolute counts in the table
+        over the attributes T.
         """
         last = self.T[self.lead :]
         rows = counts.reshape(-1, *(self.query.strategies[i].size for i in last))

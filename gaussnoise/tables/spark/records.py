@@ -140,7 +140,7 @@ class SparkRecords:
 
     @cached_property
     def _total_and_hashes(self) -> tuple[int, int]:
-        """The number of rows in units, and the sum of their hashes, by one pass over the rows."""
+        """The number of rows times ``unit``, or their total weight; and the sum of their hashes."""
         from pyspark.sql import functions
 
         strict = [i for i, a in enumerate(self.attributes) if a.other is None]

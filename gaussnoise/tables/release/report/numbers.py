@@ -200,7 +200,7 @@ class Numbers:
         return interval_chart(rows, self.anchor, self._headline, words, from_zero=from_zero)
 
     def _colours(self) -> list[Picture]:
-        """Return pictures of two attributes in colours, one for each category of a third."""
+        """Return a picture in colours by two attributes, or one for each category of a third."""
         # of three attributes, the one with the fewest categories has a picture for each
         table = self.table
         shape = table.estimate.shape
@@ -631,10 +631,7 @@ def _tables_of(
 def _gaps(
     release: AbstractRelease, own: str, groups: tuple[str, ...]
 ) -> Iterator[tuple[AbstractEstimates, str, Literal["mean", "changes"]]]:
-    """Yield (table, title, kind) for means by each attribute with two categories.
-
-    The differences of these means follow.
-    """
+    """Yield (table, title, kind): means by attributes with two categories, their differences."""
     schema = release.plan.schema
     heading, number = schema.heading, schema.attributes[schema.names.index(own)]
     for name in groups:
