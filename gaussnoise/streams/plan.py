@@ -31,6 +31,7 @@ from ..tables.planning.plan import SECONDS_PER_INTEGER, Plan
 from ..tables.planning.request import AbstractPlan, Request
 from ..tables.release.store import FileFormat
 from ..tables.schema.schema import OnOutside
+from ..text import number_of
 from .ticks import CHANGED_ROWS, Ticks
 from .time_strategy import BITS, TimeStrategy, chosen
 
@@ -51,7 +52,7 @@ _MOST_SCALE_BITS = 53
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StreamPlan(AbstractPlan):
     """A plan of tables that are released tick by tick: a public document, computed without data.
 
@@ -440,6 +441,9 @@ class StreamPlan(AbstractPlan):
     def dp_event(self) -> "DpEvent":
         """Return the cost of the whole stream as an event for the accountants of dp-accounting."""
         return dp_event(self.rho_charged)
+
+    def __repr__(self) -> str:
+        return f"StreamPlan({number_of(self.over.n, 'tick')}, {self.one_tick!r})"
 
     def __str__(self) -> str:
         from .text import plan_text

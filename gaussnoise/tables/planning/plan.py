@@ -39,7 +39,7 @@ from ...solvers.progress import Counted
 from ...solvers.tables.residuals import Subset, subsets_of
 from ...solvers.tables.strategies import AbstractStrategy
 from ...solvers.tables.workload import Workload
-from ...text import one_of
+from ...text import number_of, one_of
 from ..schema.entries import Entry, attribute_positions, entry_term
 from ..schema.numbers import STEPS, in_own_unit, unit_of
 from ..schema.schema import OnOutside
@@ -67,7 +67,7 @@ _COMPARED = 1e-4  # tolerance of a comparison that is printed to three digits
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan(AbstractPlan):
     """The plan of a release: a public document, computed without data.
 
@@ -751,6 +751,10 @@ class Plan(AbstractPlan):
 
         self.schema.check_confirmed("report")
         save_report(self, path, title)
+
+    def __repr__(self) -> str:
+        tables, cells = number_of(len(self.marginals), "table"), number_of(self.tables.dim, "cell")
+        return f"Plan({tables}, {cells}, {self.privacy!r})"
 
     def __str__(self) -> str:
         return on_screen(plan_text(self))

@@ -21,6 +21,7 @@ from domains.tables.clipped import Clipped
 
 from ...errors import DataError, ParameterError, SchemaError, SchemaWarning
 from ...files.disk import opened
+from ...layout import on_screen
 from ...text import near
 from .about import LINE, NOTHING_SAID, About, is_line
 from .bases import EXPECTED_BASE, BaseLike, as_base, base_value
@@ -629,6 +630,9 @@ class Schema:
                 "was read off data; hint: see to it that every category and edge is public "
                 "knowledge, then delete the line draft = true, or call schema.confirmed()"
             )
+
+    def __str__(self) -> str:
+        return on_screen(self.to_toml().rstrip())
 
     def to_toml(self) -> str:
         """Return the schema as TOML text, from which :meth:`loads` makes it again."""

@@ -473,3 +473,12 @@ def test_numbers_of_a_plan_do_not_depend_on_symmetry():
     assert other.improvement == pytest.approx(plan.improvement, rel=1e-12)
     assert other.integers == plan.integers
     assert rows_of(other) == rows_of(plan)
+
+
+def test_a_schema_prints_its_toml_and_a_plan_shows_its_size_in_a_notebook():
+    schema = gn.Schema([gn.Attribute("age", edges=[0, 18, 65]), gn.Attribute("sex", ["F", "M"])])
+    assert gn.Schema.loads(str(schema)) == schema
+    plan = gn.plan(schema, 2, gn.zCDP(0.1))
+    assert repr(plan) == "Plan(1 table, 4 cells, zCDP(rho=0.1))"
+    stream = gn.plan(schema, 2, gn.zCDP(0.1), over=gn.streams.Ticks(12))
+    assert repr(stream) == f"StreamPlan(12 ticks, {plan!r})"

@@ -637,7 +637,7 @@ def test_tables_of_a_stream_have_its_errors_and_its_guarantee():
     plan = gn.plan(schema, 2, gn.zCDP(0.1), over=gn.streams.Ticks(12, reports=3, apart=4))
     rows = pa.table({"sex": ["F", "M"], "age": [7, 33]})
     so_far = plan.simulate([rows] * 9, np.random.default_rng(0))
-    for table, ticks in ((so_far.total(), (1, 9)), (so_far.difference(7, 3), (4, 7))):
+    for table, ticks in ((so_far.total(), (1, 9)), (so_far.window(4, 7), (4, 7))):
         width = errors.errors_of_release(table)[0][""]
         assert width == pytest.approx(plan.half_width("sex", "age", ticks=ticks))
         page = Page(release_page(table)).words
