@@ -14,6 +14,7 @@ the loss's derivatives by s and by g, over all tables.
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import scipy
@@ -136,12 +137,10 @@ def product_noise(
     apart = [k for k in solved if replaced and k in workload.alone and k not in joined]
     bits = contrast_bits(workload, solved)
     cells = tuple(np.full(strategy.size, 1 / strategy.size) for strategy in workload.strategies)
-    now = _Round(workload, cells, {}, {}, {})
+    now = _Round(workload, p, replaced, cells, {}, {}, {})
     if solved:
         with interrupts_pass():  # an unfinished solution of one attribute makes all others worse
-            now = _fixed_point(
-                now, p, {k: np.stack(grams[k]) for k in solved}, apart, bits, replaced
-            )
+            now = _fixed_point(now, {k: np.stack(grams[k]) for k in solved}, apart, bits)
     summed = {
         k: np.tensordot(now.weights[k], np.stack(grams[k]), axes=1)
         for k in solved
@@ -159,6 +158,8 @@ class _Round:
 
     Attributes:
         workload: the tables, with the strategies.
+        p: error norm.
+        replaced: whether records are replaced.
         cells: for each class, the dual weights of the categories.
         penalties: for each class, the weight of the total beside its queries.
         weights: for each class, the weights of its bases, the largest of which is 1.
@@ -170,6 +171,8 @@ class _Round:
     """
 
     workload: Workload
+    p: float
+    replaced: bool
     cells: tuple[Array, ...]
     penalties: Mapping[int, float]
     weights: Mapping[int, Array]
@@ -178,30 +181,30 @@ class _Round:
     count: int = 0
     moved: float = math.inf
 
+    @cached_property
+    def noise(self) -> TableNoise:
+        """The noise of the tables with these strategies."""
+        return _loose_noise(self.workload, self.p, replaced=self.replaced)
+
 
 def _fixed_point(
-    now: _Round,
-    p: float,
-    grams: Mapping[int, Array],
-    apart: Collection[int],
-    bits: int,
-    replaced: bool,
+    now: _Round, grams: Mapping[int, Array], apart: Collection[int], bits: int
 ) -> _Round:
     """Return the round with the best strategies of the classes of ``grams``."""
     # For p > 2, a base has the more weight the larger its error is, which depends on the strategy:
     # strategies for the last weights alone would not settle, those for the mean of all do.
-    mixing = p > 2 and any(len(bases) > 1 for bases in grams.values())
+    mixing = now.p > 2 and any(len(bases) > 1 for bases in grams.values())
     best, found, waited = math.inf, now, 0
     while now.moved > _STILL and now.count < _MOST_ROUNDS and waited < _PATIENCE:
-        noise = table_noise(now.workload, p, replaced=replaced, tol=_LOOSE, watch=Watch(None))
+        noise = now.noise
         if mixing:
             own = noise.shares / noise.shares.sum()
             before = own if now.shares is None else now.shares
             now = replace(now, shares=before + _FRESH * (own - before) / (now.count + _FRESH))
             noise = replace(noise, shares=now.shares)
-        now = _next_round(now, p, noise, grams, apart, bits, replaced)
+        now = _next_round(now, noise, grams, apart, bits)
         waited += 1
-        error = _error(now.workload, p, replaced=replaced) if mixing else 0.0
+        error = _error(now.workload, now.p, now.noise, replaced=now.replaced) if mixing else 0.0
         if not mixing or error < best * (1 - _EARNED):
             best, found, waited = error, now, 0
     return replace(found, shares=now.shares, count=now.count)
@@ -209,15 +212,13 @@ def _fixed_point(
 
 def _next_round(
     now: _Round,
-    p: float,
     noise: TableNoise,
     grams: Mapping[int, Array],
     apart: Collection[int],
     bits: int,
-    replaced: bool,
 ) -> _Round:
     """Return the round after ``now``, with the best strategies for the weights of this noise."""
-    slopes = _derivatives(now.workload, p, noise, replaced=replaced)
+    slopes = _derivatives(now.workload, now.p, noise, replaced=now.replaced)
     strategies, cells, moved = list(now.workload.strategies), list(now.cells), 0.0
     penalties, all_weights, pairs = {**now.penalties}, {**now.weights}, {**now.pairs}
     for k, bases in grams.items():
@@ -227,7 +228,7 @@ def _next_round(
         weights = weights / max(weights)
         gram = np.tensordot(weights, bases, axes=1)
         change = np.abs(weights - all_weights.get(k, 0.0)).max()
-        if p > 2 and len(bases) > 1:
+        if now.p > 2 and len(bases) > 1:
             moved = max(moved, change)
         if k in apart:
             if change > _SAME:
@@ -250,6 +251,8 @@ def _next_round(
         all_weights[k] = weights
     return _Round(
         now.workload.measured_by(tuple(strategies)),
+        now.p,
+        now.replaced,
         tuple(cells),
         penalties,
         all_weights,
@@ -268,7 +271,7 @@ def paired(single: ProductNoise, p: float, *, tol: float, watch: Watch) -> Produ
     are short. Classes of attributes with most categories are tried first.
     """
     with interrupts_pass():
-        workload, best = single.workload, _error(single.workload, p, replaced=True)
+        workload, best = single.workload, _replaced_error(single.workload, p)
         for k, gram in sorted(single.grams.items(), key=lambda pair: -len(pair[1])):
             if len(gram) <= _MOST_PAIRED:
                 error, other = _best_strategy(workload, p, k, gram, single.bits)
@@ -294,7 +297,7 @@ def _best_strategy(
         strategies = list(workload.strategies)
         strategies[k] = _strategy(X, bits)
         other = workload.measured_by(tuple(strategies))
-        tried.append((_error(other, p, replaced=True), other))
+        tried.append((_replaced_error(other, p), other))
         return tried[-1][0]
 
     scipy.optimize.minimize(
@@ -306,9 +309,17 @@ def _best_strategy(
     return min(tried, key=lambda pair: pair[0])
 
 
-def _error(workload: Workload, p: float, *, replaced: bool) -> float:
+def _loose_noise(workload: Workload, p: float, *, replaced: bool) -> TableNoise:
+    """Return the noise of the tables, accurate enough to compare strategies."""
+    return table_noise(workload, p, replaced=replaced, tol=_LOOSE, watch=Watch(None))
+
+
+def _replaced_error(workload: Workload, p: float) -> float:
+    return _error(workload, p, _loose_noise(workload, p, replaced=True), replaced=True)
+
+
+def _error(workload: Workload, p: float, design: TableNoise, *, replaced: bool) -> float:
     """Return the p-norm error of noise that is scaled to the largest change by one record."""
-    design = table_noise(workload, p, replaced=replaced, tol=_LOOSE, watch=Watch(None))
     shares = 1 / design.noise
     if replaced and not is_enumerable(workload.moving):
         _, found, _ = workload.search(shares, design.patterns, 0.0, effort=0.0)

@@ -119,9 +119,9 @@ def combine(
     listed = _checked(releases)
     if same_rows == "tested" and (person := listed[0].plan.person) is not None:
         raise ParameterError(
-            "combine: expected releases of rows, since those of persons cannot be tested for being "
-            f"of the same rows: each draws anew which rows of a person (column {person!r}) it "
-            'counts; hint: same_rows="assumed" if all counted the same table'
+            "combine: expected releases of rows: those of persons cannot be tested, since each "
+            f"draws anew which rows of a person (column {person!r}) it counts; hint: "
+            'same_rows="assumed" if all counted the same table'
         )
     fits = _left_out(listed)
     if fits and not all_rows_fit:
@@ -143,8 +143,8 @@ def combine(
     parts = tuple(part for release in listed for part in releases_of(release))
     first = listed[0].plan
     residuals, variances, gaps = _mean_measurements(listed, at, strategies)
-    is_tested = same_rows == "tested"
-    agreement = _agreement(gaps, schema, sources, first.weight) if is_tested else None
+    tested = same_rows == "tested"
+    agreement = _agreement(gaps, schema, sources, first.weight) if tested else None
     measured = ByType(Orbits(tuple((i,) for i in range(len(at)))), dict.fromkeys(variances, 1))
     query = ResidualQuery(strategies, measured, None)
     kind = first.neighbors, first.rows_per_person, first.person, first.per_person, first.public

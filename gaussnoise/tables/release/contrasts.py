@@ -149,7 +149,8 @@ class Sums(NamedTuple):
 
     def estimate(self, release: AbstractRelease) -> Array:
         """Return the estimates of a release, shape (k,)."""
-        tables = {names: estimate_of(release, names)[2] for _, names, _ in self.terms}
+        asked = {names for _, names, _ in self.terms}
+        tables = {names: estimate_of(release, names)[2] for names in asked}
         estimate = np.zeros(len(self.shares))
         for row, names, w in self.terms:
             estimate[row] += float((w * tables[names]).sum())

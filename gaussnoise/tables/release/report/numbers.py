@@ -370,8 +370,10 @@ class Numbers:
             return []
         own = self.table.attributes
         found = [self._over(self.margin, (name,)) for name in own]
-        pairs = [] if axes == 2 else map(partial(self._over, self.margin), combinations(own, 2))
-        return found + [each for each in pairs if each.table.estimate.size <= _MOST_CROSSED]
+        sizes = dict(zip(own, self.table.estimate.shape, strict=True))
+        pairs = combinations(own, 2) if axes > 2 else ()
+        few = [pair for pair in pairs if math.prod(map(sizes.__getitem__, pair)) <= _MOST_CROSSED]
+        return found + [self._over(self.margin, pair) for pair in few]
 
     @property
     def by_first(self) -> "Numbers | None":
