@@ -470,7 +470,12 @@ class Schema:
 
     @functools.cached_property
     def levels(self) -> dict[str, str]:
-        """``{level of groups: its attribute}``, without levels that several attributes have."""
+        """``{level of groups: its attribute}``, without levels that several attributes have.
+
+        >>> county = gn.Attribute("county", ["a", "b"], groups={"state": {"N": ["a"], "S": ["b"]}})
+        >>> gn.Schema([county]).levels
+        {'state': 'county'}
+        """
         listed = [(level, a.name) for a in self.attributes for level, _ in a.groups or ()]
         names = [level for level, _ in listed]
         return {level: name for level, name in listed if names.count(level) == 1}
