@@ -1,6 +1,7 @@
 """Covariance of answers to products of one-attribute queries, computed attribute by attribute."""
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -46,7 +47,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return self.term_total(self._cells_of(subset)) / self.domain.cells(subset)
 
     def _cells_of(self, subset: Subset) -> Term:
-        return tuple((i, Identity(self.strategies[i].size)) for i in subset)
+        return tuple([(i, Identity(self.strategies[i].size)) for i in subset])
 
     def term_variance(self, term: Term) -> Array:
         return self._variance(term, None)
@@ -54,23 +55,18 @@ class ProductCovariance(TableCovariance, PickledByArguments):
     def _variance(self, term: Term, box: Box | None) -> Array:
         """Return the variance of every query of a term, or only of the queries in ``box``."""
         box = box or tuple([slice(0, base.queries) for _, base in term])
-        parts = [self._parts(i, base) for i, base in term]
-        own, rest = (
-            [part[k][codes] for part, codes in zip(parts, box, strict=True)] for k in range(2)
-        )
         total = np.zeros(shape_of(box))
         for T in self._inside(_attributes(term)):
-            parts = (own[k] if i in T else rest[k] for k, (i, _) in enumerate(term))
+            parts = [
+                self._part(T, i, base)[codes] for (i, base), codes in zip(term, box, strict=True)
+            ]
             total += self.variances[T] * reduce(np.multiply.outer, parts, np.array(1.0))
         return total
 
     def term_total(self, term: Term) -> float:
         """Return the sum of the variances of all queries of a term, from Gram matrices."""
         return math.fsum(
-            self.variances[T]
-            * math.prod(
-                self._traces(i, base)[0] if i in T else self._traces(i, base)[1] for i, base in term
-            )
+            self.variances[T] * math.prod(self._trace(T, i, base) for i, base in term)
             for T in self._inside(_attributes(term))
         )
 
@@ -86,8 +82,10 @@ class ProductCovariance(TableCovariance, PickledByArguments):
 
     def encode(self) -> Stored:
         header, arrays = super().encode()
-        distinct = list(dict.fromkeys(self.strategies))
+        in_sets = [(i, T, o) for i, s in enumerate(self.strategies) for T, o in s.others.items()]
+        distinct = list(dict.fromkeys([*self.strategies, *(own for *_, own in in_sets)]))
         header["strategies"] = [distinct.index(strategy) for strategy in self.strategies]
+        header["in_sets"] = [[i, T, distinct.index(own)] for i, T, own in in_sets]
         header["identities"] = [s.size if isinstance(s, IdentityStrategy) else 0 for s in distinct]
         solved = {
             f"contrasts{k}": s.contrasts
@@ -106,8 +104,15 @@ class ProductCovariance(TableCovariance, PickledByArguments):
             IdentityStrategy(size) if size else SolvedStrategy(arrays[f"contrasts{k}"])
             for k, size in enumerate(header["identities"])
         ]
-        strategies = tuple(distinct[k] for k in header["strategies"])
-        return cls(domain, strategies, variances_of(header))
+        by_set: dict[int, dict[Subset, AbstractStrategy]] = defaultdict(dict)
+        for i, T, k in header.get("in_sets", ()):
+            by_set[i][tuple(T)] = distinct[k]
+        strategies = [distinct[k] for k in header["strategies"]]
+        for i, others in by_set.items():
+            strategies[i] = SolvedStrategy(
+                arrays[f"contrasts{header['strategies'][i]}"], by_set=others
+            )
+        return cls(domain, tuple(strategies), variances_of(header))
 
     def standard_deviation(self) -> Array:
         blocks = self.domain.blocks()
@@ -120,12 +125,12 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         self._check_dense(self.dim * sum(rank(T, sizes) for T in self.variances))
         columns = [np.zeros((self.dim, 0))]
         for T, variance in self.variances.items():
-            width = math.prod(self.strategies[i].root.shape[1] for i in T)
+            width = math.prod(self.strategies[i].in_set(T).root.shape[1] for i in T)
             blocks = []
             for term, weight, block in self.domain.blocks():
                 if set(T) <= {i for i, _ in term}:
                     lifted = reduce(
-                        np.kron, (self._lift(i, base, i in T) for i, base in term), np.ones((1, 1))
+                        np.kron, (self._lift(T, i, base) for i, base in term), np.ones((1, 1))
                     )
                     blocks.append(weight * math.sqrt(variance) * lifted)
                 else:
@@ -140,7 +145,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
             for T in self._inside(_attributes(term)):
                 part = answers
                 for axis, (i, base) in enumerate(term):
-                    part = _along(self._lift(i, base, i in T).T, part, axis)
+                    part = _along(self._lift(T, i, base).T, part, axis)
                 part = part.reshape(
                     *[part.shape[axis] for axis, (i, _) in enumerate(term) if i in T], -1
                 )
@@ -149,46 +154,44 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         for term, weight, block in self.domain.blocks():
             for T in self._inside(_attributes(term)):
                 part = self.variances[T] * pulled[T]
-                part = part.reshape(*[self._lift(i, base, i in T).shape[1] for i, base in term], -1)
+                part = part.reshape(*[self._lift(T, i, base).shape[1] for i, base in term], -1)
                 for axis, (i, base) in enumerate(term):
-                    part = _along(self._lift(i, base, i in T), part, axis)
+                    part = _along(self._lift(T, i, base), part, axis)
                 result[block] += weight * part.reshape(block.stop - block.start, -1)
         return result
 
-    def _lift(self, i: int, base: AbstractBase, measured: bool) -> Array:
-        """Return the matrix that maps noise on i's contrasts, or on its total, to answers."""
-        strategy = self.strategies[i]
-        lifted = base.answer(strategy.root if measured else strategy.profile[:, None])
+    def _lift(self, T: Subset, i: int, base: AbstractBase) -> Array:
+        """Return the matrix that maps noise of T on i's contrasts, or on its total, to answers."""
+        strategy = self.strategies[i].in_set(T)
+        if i not in T:
+            return base.answer(strategy.profile[:, None])
         # a query that is constant over categories does not depend on contrasts: replace rounding
         # errors by exact zeros
-        return np.where(np.isnan(constants(base))[:, None], lifted, 0.0) if measured else lifted
+        return np.where(np.isnan(constants(base))[:, None], base.answer(strategy.root), 0.0)
 
     @cached_property
-    def _memory(self) -> dict[tuple[int, AbstractBase, bool], tuple]:
+    def _memory(self) -> dict[tuple[int, AbstractBase, bool, bool], Any]:
         return {}
 
-    def _parts(self, i: int, base: AbstractBase) -> tuple[Array, Array]:
-        """Return the variances of ``base``'s queries from noise on contrasts, and on totals."""
-        key = (id(self.strategies[i]), base, True)
+    def _part(self, T: Subset, i: int, base: AbstractBase) -> Array:
+        """Return the variances of ``base``'s queries from T's noise on contrasts, or on totals."""
+        own = self.strategies[i].in_set(T)
+        key = (id(own), base, i in T, True)
         if key not in self._memory:
-            if base.is_identity and isinstance(self.strategies[i], IdentityStrategy):
-                own = np.full(
-                    base.size, 1 - 1 / base.size
-                )  # no matrix is built, since there may be many categories
+            if i in T and base.is_identity and isinstance(own, IdentityStrategy):
+                # no matrix is built, since there may be many categories
+                self._memory[key] = np.full(base.size, 1 - 1 / base.size)
             else:
-                own = np.square(self._lift(i, base, True)).sum(axis=1)
-            self._memory[key] = own, np.square(self._lift(i, base, False)[:, 0])
+                self._memory[key] = np.square(self._lift(T, i, base)).sum(axis=1)
         return self._memory[key]
 
-    def _traces(self, i: int, base: AbstractBase) -> tuple[float, float]:
-        """Return the sums over queries of the two variances that :meth:`_parts` returns."""
-        key = (id(self.strategies[i]), base, False)
+    def _trace(self, T: Subset, i: int, base: AbstractBase) -> float:
+        """Return the sum over queries of the variances that :meth:`_part` returns."""
+        own = self.strategies[i].in_set(T)
+        key = (id(own), base, i in T, False)
         if key not in self._memory:
-            strategy = self.strategies[i]
-            self._memory[key] = (
-                strategy.gain(base) / (strategy.unit or 1.0),
-                strategy.total_gain(base),
-            )
+            unit = own.unit or 1.0
+            self._memory[key] = own.gain(base) / unit if i in T else own.total_gain(base)
         return self._memory[key]
 
 

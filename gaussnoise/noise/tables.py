@@ -16,7 +16,8 @@ from ..solvers.progress import Watch
 from ..solvers.tables.marginals import table_noise
 from ..solvers.tables.orbits import ByType
 from ..solvers.tables.products import ProductNoise, opposite, paired, product_noise
-from ..solvers.tables.strategies import AbstractStrategy, IdentityStrategy, SolvedStrategy
+from ..solvers.tables.set_strategies import with_set_strategies
+from ..solvers.tables.strategies import IdentityStrategy, SolvedStrategy
 from ..solvers.tables.workload import Workload
 from .answer import answer
 from .certificates.marginals import MarginalCertificate
@@ -125,6 +126,8 @@ def product_optimum(
     optimum = product_noise(
         workload, problem.p, replaced=replaced, tol=tol, watch=watch, joined=joined
     )
+    if not replaced:
+        optimum = with_set_strategies(optimum, problem.p, tol=tol, watch=watch)
     best = _answer(problem, domain, protected, tol, optimum, watch)
     if replaced and best.gap > _WORTH:
         optimum = paired(optimum, problem.p, tol=tol, watch=watch)
@@ -176,11 +179,8 @@ def _answer(
     workload, tables = optimum.workload, optimum.noise
     enclosed = largest_move(workload, 1 / tables.noise, replaced=replaced)
     noise = tables.noise * enclosed * (1 + 8 * ROUNDING_MARGIN)
-    strategies: list[AbstractStrategy] = [IdentityStrategy(n) for n in domain.sizes]
-    for members, strategy in zip(workload.orbits.classes, workload.strategies, strict=True):
-        for i in members:
-            strategies[i] = strategy
-    covariance = ProductCovariance(domain, tuple(strategies), _by_type(workload, noise))
+    strategies = workload.by_attribute(domain.sizes)
+    covariance = ProductCovariance(domain, strategies, _by_type(workload, noise))
     whole = tuple(np.zeros(len(weights), dtype=bool) for weights in optimum.cell_weights)
     certificate = ProductCertificate(
         domain,

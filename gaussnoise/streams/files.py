@@ -71,7 +71,7 @@ def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside
                 "marginal counts; discrete Gaussian noise of scale sigma on every integer, fresh "
                 "at every tick"
             ),
-            **({"contrasts": contrasts} if (contrasts := contrasts_of(plan.one_tick)) else {}),
+            **contrasts_of(plan.one_tick),
             "time_sensitivity_squared": plan.strategy.sensitivity_squared,
             "integer_sensitivity_squared": query.sensitivity_squared,
             "sigma": query.scale,

@@ -145,20 +145,22 @@ def _checked(
         raise CertificateError(
             "verify: the certificate is not a measure on the records of these products"
         )
-    strategies = tuple(covariance.strategies[members[0]] for members in workload.orbits.classes)
-    alike = zip(workload.orbits.classes, strategies, strict=True)
     variances = covariance.variances
     residuals = [T for kind in workload.residuals for T in workload.moving.members(kind)]
     if (
         tuple(s.size for s in covariance.strategies) != domain.sizes
-        or any(covariance.strategies[i] != strategy for members, strategy in alike for i in members)
+        or any(
+            covariance.strategies[i] != covariance.strategies[members[0]]
+            for members in workload.orbits.classes
+            for i in members
+        )
         or set(variances) != set(residuals)
         or not all(0 < variances[T] < math.inf for T in residuals)
     ):
         raise CertificateError(
             "verify: expected a positive variance for every residual of the tables"
         )
-    workload = workload.measured_by(strategies)
+    workload = workload.measured_as(covariance.strategies)
     units = dict(zip(workload.residuals, workload.units.tolist(), strict=True))
     shares: dict = {}
     total = Fraction(0)

@@ -12,7 +12,7 @@ the loss's derivatives by s and by g, over all tables.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -35,10 +35,11 @@ from ..points.interior import optimal_design
 from ..progress import Watch, interrupts_pass
 from .alone import best_differences
 from .marginals import TableNoise, table_noise
+from .orbits import Type
 from .pair_bases import pair_gram
 from .patterns import is_enumerable
 from .strategies import SolvedStrategy, is_exchangeable
-from .workload import Workload
+from .workload import Table, Workload
 
 _TOLERANCE = 1e-7  # gap of a one-attribute problem: far below the loss by the product form itself
 _LOOSE = 1e-3  # gap of the tables' weights while the attributes still change
@@ -184,7 +185,7 @@ class _Round:
     @cached_property
     def noise(self) -> TableNoise:
         """The noise of the tables with these strategies."""
-        return _loose_noise(self.workload, self.p, replaced=self.replaced)
+        return loose_noise(self.workload, self.p, replaced=self.replaced)
 
 
 def _fixed_point(
@@ -204,7 +205,7 @@ def _fixed_point(
             noise = replace(noise, shares=now.shares)
         now = _next_round(now, noise, grams, apart, bits)
         waited += 1
-        error = _error(now.workload, now.p, now.noise, replaced=now.replaced) if mixing else 0.0
+        error = error_of(now.workload, now.p, now.noise, replaced=now.replaced) if mixing else 0.0
         if not mixing or error < best * (1 - _EARNED):
             best, found, waited = error, now, 0
     return replace(found, shares=now.shares, count=now.count)
@@ -250,7 +251,7 @@ def _next_round(
             strategies[k], cells[k] = one_attribute(gram + penalty, bits)
         all_weights[k] = weights
     return _Round(
-        now.workload.measured_by(tuple(strategies)),
+        now.workload.measured_by(strategies),
         now.p,
         now.replaced,
         tuple(cells),
@@ -296,7 +297,7 @@ def _best_strategy(
         X, start = pair_gram(gram + penalty * gram.mean(), single, _CLOSE, start)
         strategies = list(workload.strategies)
         strategies[k] = _strategy(X, bits)
-        other = workload.measured_by(tuple(strategies))
+        other = workload.measured_by(strategies)
         tried.append((_replaced_error(other, p), other))
         return tried[-1][0]
 
@@ -309,16 +310,16 @@ def _best_strategy(
     return min(tried, key=lambda pair: pair[0])
 
 
-def _loose_noise(workload: Workload, p: float, *, replaced: bool) -> TableNoise:
+def loose_noise(workload: Workload, p: float, *, replaced: bool) -> TableNoise:
     """Return the noise of the tables, accurate enough to compare strategies."""
     return table_noise(workload, p, replaced=replaced, tol=_LOOSE, watch=Watch(None))
 
 
 def _replaced_error(workload: Workload, p: float) -> float:
-    return _error(workload, p, _loose_noise(workload, p, replaced=True), replaced=True)
+    return error_of(workload, p, loose_noise(workload, p, replaced=True), replaced=True)
 
 
-def _error(workload: Workload, p: float, design: TableNoise, *, replaced: bool) -> float:
+def error_of(workload: Workload, p: float, design: TableNoise, *, replaced: bool) -> float:
     """Return the p-norm error of noise that is scaled to the largest change by one record."""
     shares = 1 / design.noise
     if replaced and not is_enumerable(workload.moving):
@@ -333,20 +334,11 @@ def _derivatives(
     workload: Workload, p: float, tables: TableNoise, *, replaced: bool
 ) -> dict[int, tuple[Array, float]]:
     """Return by class: the error's derivative by each base's gain; a ratio, total gain to gain."""
-    # g and s: variances of the answers from unit noise on the class's contrasts and on its total
-    A = workload.dual_loss(p)
-    shares = tables.shares / tables.shares.sum()
-    scaled = (A * shares ** dual_power(p)).tocoo()
-    losses = np.asarray(scaled.sum(axis=1)).ravel()
-    moved = tables.pattern_weights @ workload.moved(tables.patterns) if replaced else 1.0
-    # F = Σ count_T √(L_T κ_T), and each term of L_T is a product with a factor g or s for every
-    # attribute: the derivative by a factor is proportional to the term over this factor
-    factors = workload.residual_counts * np.sqrt(moved / losses)
+    # g and s: variances of the answers from unit noise on the class's contrasts and on its total.
+    # The derivative by one of these factors is proportional to a term over this factor.
     gains = {k: np.zeros(len(bases)) for k, bases in enumerate(workload.bases)}
     totals = {k: np.zeros(len(bases)) for k, bases in enumerate(workload.bases)}
-    for row, column, value in zip(*scaled.coords, scaled.data, strict=True):
-        T, weight = workload.residuals[row], factors[row] * value
-        table = workload.tables[column]
+    for T, table, weight in weighted_terms(workload, p, tables, replaced=replaced):
         for k, b in set(table):
             inside, outside = T.count(k), table.count((k, b)) - T.count(k)
             gain, total_gain = workload.traces[k, b]
@@ -362,6 +354,24 @@ def _derivatives(
     return slopes
 
 
+def weighted_terms(
+    workload: Workload, p: float, tables: TableNoise, *, replaced: bool
+) -> Iterator[tuple[Type, Table, float]]:
+    """Yield (T, table, weight): by types, the terms whose weighted sum is the error's growth.
+
+    The error is ``Σ count_T √(L_T κ_T)``, where L_T sums over tables. A term of L_T is a product
+    with one factor for each attribute, the variance from unit noise on its contrasts or its total.
+    """
+    A = workload.dual_loss(p)
+    shares = tables.shares / tables.shares.sum()
+    scaled = (A * shares ** dual_power(p)).tocoo()
+    losses = np.asarray(scaled.sum(axis=1)).ravel()
+    moved = tables.pattern_weights @ workload.moved(tables.patterns) if replaced else 1.0
+    factors = workload.residual_counts * np.sqrt(moved / losses)
+    for row, column, value in zip(*scaled.coords, scaled.data, strict=True):
+        yield workload.residuals[row], workload.tables[column], factors[row] * value
+
+
 def one_attribute(gram: Array, bits: int) -> tuple[SolvedStrategy, Array]:
     """Return the optimal contrasts for one attribute, and dual weights of its n categories.
 
@@ -370,6 +380,12 @@ def one_attribute(gram: Array, bits: int) -> tuple[SolvedStrategy, Array]:
             total, shape (n, n).
         bits: the number of bits of the integers to which contrasts are rounded.
     """
+    X, weights = best_contrasts(gram)
+    return _strategy(X, bits), weights
+
+
+def best_contrasts(gram: Array) -> tuple[Array, Array]:
+    """Return the Gram matrix of the best contrasts for these queries, and dual weights of cells."""
     values, axes = np.linalg.eigh(gram)
     seen = values > _SINGULAR * values[-1]
     points = axes[:, seen] * np.sqrt(values[seen] / values[-1])
@@ -381,7 +397,12 @@ def one_attribute(gram: Array, bits: int) -> tuple[SolvedStrategy, Array]:
     )
     b = whiten(design.factor, points).coordinates
     weights = np.maximum(design.weights, 0.0)
-    return _strategy(b @ b.T, bits), weights / weights.sum()
+    return b @ b.T, weights / weights.sum()
+
+
+def unseen_share(bits: int) -> float:
+    """Return the share of the budget for directions on which no query depends."""
+    return max(_UNSEEN, _ROUNDED / 4**bits)
 
 
 def _strategy(X: Array, bits: int) -> SolvedStrategy:
@@ -389,7 +410,7 @@ def _strategy(X: Array, bits: int) -> SolvedStrategy:
     n = len(X)
     X = X / np.diag(X).max()
     X[np.diag_indices(n)] = 1.0  # the longest column sets the sensitivity: others may be as long
-    least, share = float(np.linalg.eigvalsh(X)[0]), max(_UNSEEN, _ROUNDED / 4**bits)
+    least, share = float(np.linalg.eigvalsh(X)[0]), unseen_share(bits)
     while True:
         mixed = X if least >= share else (1 - share) * X + share * np.eye(n)
         C = _integers(_contrasts(mixed), bits)
@@ -405,7 +426,7 @@ def curve_strategy(X: Array, bits: int, off: int) -> SolvedStrategy:
 
     X is known up to a factor and a multiple of 11'. ``off`` is that of :class:`SolvedStrategy`.
     """
-    n, share = len(X), max(_UNSEEN, _ROUNDED / 4**bits)
+    n, share = len(X), unseen_share(bits)
     while True:
         mixed = X / np.abs(X).max() + share * np.eye(n)
         # the total is measured apart: the rest is singular

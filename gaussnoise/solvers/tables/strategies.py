@@ -1,7 +1,8 @@
 """The strategy for one attribute: integer contrasts, measured besides the total."""
 
 import abc
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, final
 
@@ -14,8 +15,10 @@ from domains.tables.bases import AbstractBase
 from ...errors import CovarianceError
 from ...files.pickling import PickledByArguments
 from ...numerics.integers import exact_type
+from .residuals import Subset
 
 _SEGMENTS = 128  # triangles along a curve; each is 2⁻¹⁶ high
+_SAME = 1e-9  # largest rounding error of a share of the total
 
 
 class AbstractStrategy(abc.ABC):
@@ -119,6 +122,26 @@ class AbstractStrategy(abc.ABC):
         Let r be the result for the weights a, and s the result for the weights b. Then
         ``r's = a'E b``, with ``E = R R'``.
         """
+
+    @property
+    def others(self) -> Mapping[Subset, "AbstractStrategy"]:
+        """The sets of attributes that measure this attribute by other contrasts, with these.
+
+        All of them have the same :attr:`profile`. So a table is decoded from the measurements of
+        all its subsets, whatever the strategy in each of them.
+        """
+        return {}
+
+    def in_set(self, T: Subset) -> "AbstractStrategy":
+        """Return the strategy of this attribute in the measurement of the attributes T."""
+        return self.others.get(T, self)
+
+    def keyed(self, keys: Callable[[Subset], Iterable[Subset]]) -> "AbstractStrategy":
+        """Return the same strategies if each set of attributes T is renamed to all of ``keys(T)``.
+
+        Solvers name classes of equivalent attributes, everything else names attributes.
+        """
+        return self
 
     @property
     def centred(self) -> "AbstractStrategy":
@@ -253,11 +276,14 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
         off: for a number whose squares are summed, how many units of two rows may be outside the
             products of curves because units are whole numbers; 0 for other attributes.
         common: integers u, shape (n − 1,), of :attr:`centred`; empty, which means zeros, otherwise.
+        by_set: the sets of attributes that are measured by other contrasts of this attribute, with
+            the strategy there. C v = 0 for all of them, with the same v = :attr:`profile`.
     """
 
     contrasts: NDArray[np.int64]
     off: int = 0
     common: tuple[int, ...] = ()
+    by_set: Mapping[Subset, "SolvedStrategy"] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         given = self.contrasts
@@ -284,6 +310,16 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
             raise CovarianceError(
                 "strategy: expected contrasts that, with the total, tell all categories apart"
             )
+        others = {id(own): own for own in self.by_set.values()}.values()
+        if others and (
+            self.common
+            or any((own.size, own.off) != (self.size, self.off) or own.by_set for own in others)
+            or any(np.abs(own.profile - self.profile).max() > _SAME for own in others)
+        ):
+            raise CovarianceError(
+                "strategy: expected contrasts of an attribute that spread totals in the same way "
+                "in all sets of attributes"
+            )
 
     @property
     def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -309,6 +345,11 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
     @cached_property
     def least(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+        if self.by_set:  # inner products in several sets are least for other pairs of columns
+            raise CovarianceError(
+                "strategy: expected one strategy for all sets of attributes where rows are "
+                "exchanged"
+            )
         points, one = self._points
         return int((points.T @ points).min()) // one
 
@@ -334,6 +375,16 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
         if not self.common:
             return self.contrasts
         return self.contrasts - np.array(self.common, dtype=np.int64)[:, None]
+
+    @property
+    def others(self) -> "Mapping[Subset, SolvedStrategy]":
+        return self.by_set
+
+    def keyed(self, keys: Callable[[Subset], Iterable[Subset]]) -> "SolvedStrategy":
+        if not self.by_set:
+            return self
+        renamed = {key: own for T, own in self.by_set.items() for key in keys(T)}
+        return SolvedStrategy(self.contrasts, self.off, by_set=renamed)
 
     @cached_property
     def centred(self) -> "SolvedStrategy":  # pyright: ignore[reportIncompatibleMethodOverride]

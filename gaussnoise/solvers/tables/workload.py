@@ -7,7 +7,7 @@ replacement differ in a set D of attributes, the pattern. Shares are 1/variance 
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -138,9 +138,26 @@ class Workload:
             known,
         )
 
-    def measured_by(self, strategies: tuple[AbstractStrategy, ...]) -> Self:
-        """Return the workload with other strategies (measured contrasts) for the attributes."""
-        return replace(self, strategies=strategies)
+    def measured_by(self, strategies: Iterable[AbstractStrategy]) -> Self:
+        """Return the workload with other strategies (measured contrasts) for the classes."""
+        return replace(self, strategies=tuple(strategies))
+
+    def measured_as(self, strategies: Sequence[AbstractStrategy]) -> Self:
+        """Return the workload with the strategies of all attributes; alike ones share theirs."""
+        of_class = [strategies[members[0]] for members in self.orbits.classes]
+        return self.measured_by(own.keyed(lambda T: [self.orbits.type_of(T)]) for own in of_class)
+
+    def by_attribute(self, sizes: Sequence[int]) -> tuple[AbstractStrategy, ...]:
+        """Return the strategy of each attribute; attributes of no class have identity strategies.
+
+        ``sizes`` are the numbers of categories.
+        """
+        strategies: list[AbstractStrategy] = [IdentityStrategy(n) for n in sizes]
+        for members, strategy in zip(self.orbits.classes, self.strategies, strict=True):
+            own = strategy.keyed(self.orbits.members)
+            for i in members:
+                strategies[i] = own
+        return tuple(strategies)
 
     @cached_property
     def types(self) -> tuple[Type, ...]:
@@ -220,9 +237,25 @@ class Workload:
         left, total = Counter(T), 1.0
         for k, b in table:
             # attributes in T contribute the variance from contrasts, others that from totals
-            total *= self.traces[k, b][0 if left[k] > 0 else 1]
+            total *= self.gain(T, k, b) if left[k] > 0 else self.traces[k, b][1]
             left[k] -= 1
         return total
+
+    def gain(self, T: Type, k: int, b: int) -> float:
+        """Return the summed variance of base b's queries from unit noise on class k's contrasts.
+
+        These are the contrasts in the measurement of T.
+        """
+        strategy = self.strategies[k].in_set(T)
+        if strategy is self.strategies[k]:
+            return self.traces[k, b][0]
+        if (strategy, b) not in self._gains:
+            self._gains[strategy, b] = strategy.gain(self.bases[k][b])
+        return self._gains[strategy, b]
+
+    @cached_property
+    def _gains(self) -> dict[tuple[AbstractStrategy, int], float]:
+        return {}
 
     @cached_property
     def traces(self) -> dict[tuple[int, int], tuple[float, float]]:

@@ -1,6 +1,7 @@
 """Noisy integer queries of counts: exact integers until noise is added, floats afterwards."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -54,8 +55,9 @@ class ResidualQuery(PickledByArguments):
 
     Attributes:
         strategies: each attribute's strategy, with integer contrasts C_i and the covariance E_i of
-            unit noise after decoding. It is centred if the number of rows is known and no other
-            attribute is measured with this one: see :attr:`.AbstractStrategy.centred`.
+            unit noise after decoding. Where sets T have other contrasts, see
+            :attr:`.AbstractStrategy.others`. It is centred if the number of rows is known and no
+            other attribute is measured with this one: see :attr:`.AbstractStrategy.centred`.
         multipliers: s_T, positive integers.
         query: the sensitivity of all answers together to one row, and ρ; None if nothing is
             measured.
@@ -111,6 +113,10 @@ class ResidualQuery(PickledByArguments):
             strategies[i] != own for own, c in zip(of_class, orbits.classes, strict=True) for i in c
         ):
             raise CovarianceError("release: expected alike attributes to be measured alike")
+        for own in of_class:
+            alike_sets = Counter((orbits.type_of(T), id(other)) for T, other in own.others.items())
+            if any(count != orbits.size(kind) for (kind, _), count in alike_sets.items()):
+                raise CovarianceError("release: expected alike sets to be measured alike")
         if public and unit > 1:
             raise CovarianceError("release: expected counts of rows where attributes are public")
         if any(set(T) <= set(public) for T in by_type if T):
@@ -118,7 +124,7 @@ class ResidualQuery(PickledByArguments):
         wanted = {
             kind: math.sqrt(variance / 2)
             / math.sqrt(rho)
-            * math.sqrt(math.prod(of_class[k].stretch for k in kind))
+            * math.sqrt(math.prod(own.stretch for own in measuring(kind, orbits, of_class)))
             for kind, variance in by_type.values_by_type.items()
             if kind or moves_number  # replacing rows does not change the total
         }
@@ -180,18 +186,23 @@ class ResidualQuery(PickledByArguments):
 
     def rows(self, T: Subset) -> int:
         """Return the number of integers that are measured on marginal T."""
-        return math.prod(self.strategies[i].rows for i in T)
+        return math.prod(own.rows for own in self.strategies_of(T))
+
+    def strategies_of(self, T: Subset) -> list[AbstractStrategy]:
+        """Return the strategies of the attributes of T in the measurement of T."""
+        return [self.strategies[i].in_set(T) for i in T]
 
     @cached_property
     def variances(self) -> ByType:
         """The drawn variances σ_T²: decoded noise on T has covariance ``σ_T² ⊗_{i∈T} E_i``."""
         orbits = self.multipliers.orbits
         scale = self.query.scale / self.unit * self.most if self.query is not None else 0.0
-        stretch = [self.strategies[members[0]].stretch for members in orbits.classes]
+        of_class = [self.strategies[members[0]] for members in orbits.classes]
         return ByType(
             orbits,
             {
-                kind: (scale / s) ** 2 / math.prod(stretch[k] for k in kind)
+                kind: (scale / s) ** 2
+                / math.prod(own.stretch for own in measuring(kind, orbits, of_class))
                 for kind, s in self.multipliers.values_by_type.items()
             },
         )
@@ -199,19 +210,20 @@ class ResidualQuery(PickledByArguments):
     def answer(self, T: Subset, marginal: Counts) -> Integers:
         """Return the exact, flat answer on T's counts, or on integer combinations of them."""
         bound = max(int(np.sum(np.abs(marginal))), 1)
-        return self.multiplied(T, *self.contrasted(T, marginal, bound))
+        return self.multiplied(T, *self.contrasted(self.strategies_of(T), marginal, bound))
 
+    @staticmethod
     def contrasted(
-        self, attributes: Subset, values: Integers, bound: int, first: int = 0
+        strategies: Sequence[AbstractStrategy], values: Integers, bound: int, first: int = 0
     ) -> tuple[Integers, int]:
         """Return ``values`` times C_i along each axis from ``first`` on, and a bound on that.
 
         ``bound``: a bound on the sum of ``|values|`` along those axes.
         """
-        for axis, i in enumerate(attributes, first):
+        for axis, own in enumerate(strategies, first):
             # a bound on every intermediate sum, so that 64 bits are used only where they suffice
-            bound *= self.strategies[i].growth
-            values = self.strategies[i].contrast(values.astype(exact_type(bound)), axis)
+            bound *= own.growth
+            values = own.contrast(values.astype(exact_type(bound)), axis)
         return values, bound
 
     def multiplied(self, T: Subset, values: Integers, bound: int) -> Integers:
@@ -257,12 +269,16 @@ class ResidualQuery(PickledByArguments):
 
     def decoded(self, T: Subset, values: Array) -> Array:
         """Return the residual of T from the answers that :meth:`divided` returns."""
-        return self.decoded_along(T, values.reshape([self.strategies[i].rows for i in T]))
+        own = self.strategies_of(T)
+        return self.decoded_along(own, values.reshape([strategy.rows for strategy in own]))
 
-    def decoded_along(self, attributes: Subset, values: Array, first: int = 0) -> Array:
+    @staticmethod
+    def decoded_along(
+        strategies: Sequence[AbstractStrategy], values: Array, first: int = 0
+    ) -> Array:
         """Return ``values`` decoded (multiplied by C_i⁺) along each axis from ``first`` on."""
-        for axis, i in enumerate(attributes, first):
-            values = self.strategies[i].decode(values, axis)
+        for axis, own in enumerate(strategies, first):
+            values = own.decode(values, axis)
         return values
 
     def spread(self, values: Array, T: Subset, S: Subset, box: Box | None = None) -> Array:
@@ -306,6 +322,14 @@ class ResidualQuery(PickledByArguments):
         return float(math.prod(self.strategies[i].size for i in attributes if self._is_even(i)))
 
 
+def measuring(
+    kind: Type, orbits: Orbits, strategies: Sequence[AbstractStrategy]
+) -> list[AbstractStrategy]:
+    """Return the strategies in the sets of attributes of a type, from those of all classes."""
+    T = next(orbits.members(kind))
+    return [strategies[orbits.class_of(i)].in_set(T) for i in T]
+
+
 def measured_integers(
     strategies: Sequence[AbstractStrategy], values: Mapping[Subset, float]
 ) -> int:
@@ -326,7 +350,12 @@ def by_type_of(
         return values
     # a number without an upper end has a scale of its own
     kinds = [(own, i in public, i if is_sum(own) else -1) for i, own in enumerate(strategies)]
-    orbits = Orbits(alike(values, kinds))
+    special = {i: own for i, own in enumerate(strategies) if own.others}
+    marks = {
+        T: (value, *[id(special[i].in_set(T)) for i in T if i in special])
+        for T, value in values.items()
+    }
+    orbits = Orbits(alike(marks if special else values, kinds))
     return ByType(orbits, {orbits.type_of(T): value for T, value in values.items()})
 
 
@@ -359,7 +388,9 @@ def sensitivity_in_units(
         return math.ceil(unit**2 * moved)
     apart = {*neighbors.numbers} if isinstance(neighbors, AddInProportion) else set[int]()
     farthest = sum(
-        s * orbits.size(kind) * math.prod(strategies[k].farthest for k in kind)
+        s
+        * orbits.size(kind)
+        * math.prod(own.farthest for own in measuring(kind, orbits, strategies))
         for kind, s in squares.items()
         if not any(apart.intersection(orbits.classes[k]) for k in kind)
     )
@@ -395,9 +426,10 @@ def squared_sensitivity(
     "replace-persons", by either.
 
     A row adds at most ``s_T² Π c_i`` to the squared length of answer T: s_T² is in ``squares``, and
-    c_i is the squared length of the longest column of C_i. The answers on two rows have inner
-    product ``s_T² Π_{i∈T} m_i``, where each m_i is between ℓ_i, the least inner product of two
-    columns, and c_i. The sum over T is affine in every m_i, so that it is least at ends of the
+    c_i is the squared length of the longest column of C_i. C_i may depend on T if rows are added or
+    removed, and not if they are exchanged. Then the answers on two rows have inner product
+    ``s_T² Π_{i∈T} m_i``, where each m_i is between ℓ_i, the least inner product of two columns, and
+    c_i. The sum over T is affine in every m_i, so that it is least at ends of the
     intervals: ℓ_i on some set D of attributes, c_i on the others. If there are too many sets D, a
     search proves a bound.
 
@@ -424,7 +456,8 @@ def squared_sensitivity(
     )
     squares = {tuple(used.index(k) for k in kind): s for kind, s in squares.items()}
     lengths = {
-        kind: s * math.prod(strategies[k].square for k in kind) for kind, s in squares.items()
+        kind: s * math.prod(own.square for own in measuring(kind, orbits, strategies))
+        for kind, s in squares.items()
     }
     total = sum(length * orbits.size(kind) for kind, length in lengths.items())
     if neighbors == "add-remove":
@@ -468,7 +501,8 @@ def _in_proportion(
         within = [k for k in kind if k in numbers]
         if len(within) > 1:
             raise CovarianceError("release: expected no products of numbers without an upper end")
-        length = s * math.prod(strategies[k].square for k in kind) * orbits.size(kind)
+        own = measuring(kind, orbits, strategies)
+        length = s * math.prod(one.square for one in own) * orbits.size(kind)
         if within:
             grown[within[0]] += length
         else:

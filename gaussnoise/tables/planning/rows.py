@@ -29,7 +29,8 @@ from ...solvers.progress import Watch
 from ...solvers.tables.marginals import table_noise
 from ...solvers.tables.orbits import ByType
 from ...solvers.tables.products import contrast_bits, curve_strategy
-from ...solvers.tables.strategies import AbstractStrategy, IdentityStrategy, SolvedStrategy
+from ...solvers.tables.set_strategies import rounded_shares, strategy_with_shares
+from ...solvers.tables.strategies import AbstractStrategy, SolvedStrategy
 from ...solvers.tables.workload import Workload
 from ..schema.numbers import (
     STEPS,
@@ -78,22 +79,15 @@ def covariance_in_cells(noise: OptimalNoise, domain: AbstractTables) -> TableCov
         if isinstance(base, Clipped) and base.squares
     }
     bits, strategies = contrast_bits(workload, [*curved]), list[AbstractStrategy]()
-    for k, members in enumerate(workload.orbits.classes):
-        own = covariance.strategies[members[0]]
-        if k in curved and isinstance(own, SolvedStrategy):
-            if own.size == curved[k].size:
-                own = SolvedStrategy(own.contrasts, off)
-            else:
-                own = curve_strategy(_gram(own, grid_cells(curved[k])), bits, off)
-        strategies.append(own)
-    measured: list[AbstractStrategy] = [IdentityStrategy(n) for n in domain.sizes]
-    for members, own in zip(workload.orbits.classes, strategies, strict=True):
-        for i in members:
-            measured[i] = own
+    whole = workload.measured_as(covariance.strategies)
+    for k, own in enumerate(whole.strategies):
+        solved = k in curved and isinstance(own, SolvedStrategy)
+        strategies.append(_curved(own, curved[k], bits, off) if solved else own)
+    whole = workload.measured_by(strategies)
     variances = covariance.variances
     if isinstance(noise.neighbors, str):
-        variances = _variances(workload.measured_by(tuple(strategies)), noise, off)
-    return ProductCovariance(domain, tuple(measured), variances)
+        variances = _variances(whole, noise, off)
+    return ProductCovariance(domain, whole.by_attribute(domain.sizes), variances)
 
 
 def _variances(workload: Workload, noise: OptimalNoise, off: int) -> ByType:
@@ -102,7 +96,7 @@ def _variances(workload: Workload, noise: OptimalNoise, off: int) -> ByType:
     best = table_noise(workload, noise.p, replaced=replaced, tol=_TOLERANCE, watch=Watch(None))
     moved = largest_move(workload, 1 / best.noise, replaced=replaced) * (1 + 8 * ROUNDING_MARGIN)
     longer = [
-        math.prod(strategies[k].farthest / strategies[k].square for k in T)
+        math.prod(own.farthest / own.square for own in (strategies[k].in_set(T) for k in T))
         for T in workload.residuals
     ]
     farthest = float((workload.residual_counts / (best.noise * moved)) @ longer)
@@ -110,6 +104,23 @@ def _variances(workload: Workload, noise: OptimalNoise, off: int) -> ByType:
     values = best.noise * moved * rounded * workload.units
     types = zip(workload.residuals, values.tolist(), strict=True)
     return ByType(workload.moving, dict(types))
+
+
+def _curved(own: SolvedStrategy, base: Clipped, bits: int, off: int) -> SolvedStrategy:
+    """Return the strategy of a number with squares, in its virtual cells, for rows on its curve."""
+    if own.size == base.size:
+        by_set = {T: SolvedStrategy(other.contrasts, off) for T, other in own.by_set.items()}
+        return SolvedStrategy(own.contrasts, off, by_set=by_set)
+    cells = grid_cells(base)
+    if not own.by_set:
+        return curve_strategy(_gram(own, cells), bits, off)
+    shares = rounded_shares(cells @ own.profile, bits)
+    found = {
+        other: strategy_with_shares(_gram(other, cells), shares, bits, off)
+        for other in {own, *own.by_set.values()}
+    }
+    by_set = {T: found[other] for T, other in own.by_set.items()}
+    return SolvedStrategy(found[own].contrasts, off, by_set=by_set)
 
 
 def _gram(own: SolvedStrategy, cells: Array) -> Array:

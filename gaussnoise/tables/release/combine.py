@@ -138,7 +138,7 @@ def combine(
     at = {name: i for i, name in enumerate(schema.names)}
     domain = _domain(listed, schema, at)
     tables = domain.tables
-    strategies = _strategies(listed, schema)
+    strategies = _strategies(listed, schema, at)
     sources = tuple(source for release in listed for source in sources_of(release))
     parts = tuple(part for release in listed for part in releases_of(release))
     first = listed[0].plan
@@ -285,12 +285,16 @@ def _domain(
     return Products(own, list(map(dict, terms)))
 
 
-def _strategies(releases: Sequence[TableRelease], schema: Schema) -> tuple[AbstractStrategy, ...]:
+def _strategies(
+    releases: Sequence[TableRelease], schema: Schema, at: Mapping[str, int]
+) -> tuple[AbstractStrategy, ...]:
     """Return the strategy of each attribute of ``schema``; NotAvailableError if releases differ."""
     strategies: dict[str, AbstractStrategy] = {}
     for release in releases:
         used = {name for marginal in release for name in marginal}
-        for name, own in zip(release.plan.schema.names, release.query.strategies, strict=True):
+        names = release.plan.schema.names
+        for name, named in zip(names, release.query.strategies, strict=True):
+            own = named.keyed(lambda T, names=names: [tuple(sorted(at[names[i]] for i in T))])
             if name in used and not _same(strategies.setdefault(name, own), own):
                 raise NotAvailableError(
                     f"combine: expected {name!r} to be measured by the same contrasts in all "
@@ -303,7 +307,11 @@ def _strategies(releases: Sequence[TableRelease], schema: Schema) -> tuple[Abstr
 
 def _same(one: AbstractStrategy, other: AbstractStrategy) -> bool:
     if isinstance(one, SolvedStrategy) and isinstance(other, SolvedStrategy):
-        return np.array_equal(one.measured, other.measured)
+        return (
+            np.array_equal(one.measured, other.measured)
+            and one.others.keys() == other.others.keys()
+            and all(_same(own, other.others[T]) for T, own in one.others.items())
+        )
     return one == other
 
 

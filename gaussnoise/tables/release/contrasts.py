@@ -139,10 +139,11 @@ class Sums(NamedTuple):
                     )
         moved: dict[Subset, Array] = {}
         for T, rows in pulled.items():
-            for axis, i in enumerate(T, 1):
-                rows = query.strategies[i].pull(rows, axis)
+            strategies = query.strategies_of(T)
+            for axis, strategy in enumerate(strategies, 1):
+                rows = strategy.pull(rows, axis)
             own = moved[T] = rows.reshape(len(rows), -1)
-            length = math.prod(query.strategies[i].length for i in T)
+            length = math.prod(strategy.length for strategy in strategies)
             # if weights cancel, the rest is a rounding error
             own[np.linalg.norm(own, axis=1) <= ROUNDED * length * sizes[T]] = 0.0
         return cls(terms, shares, moved)

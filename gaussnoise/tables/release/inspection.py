@@ -186,8 +186,8 @@ def _squared_error(
 ) -> float:
     """Return Q_T, the squared length of the error on the attribute set T ⊆ S, in units of noise."""
     values = part_of(difference, S, T)
-    for axis, i in enumerate(T):
-        values = query.strategies[i].contrast(values, axis)
+    for axis, own in enumerate(query.strategies_of(T)):
+        values = own.contrast(values, axis)
     return float(np.square(values / _noise_in_rows(query, T, growth)).sum())
 
 
@@ -200,7 +200,7 @@ def _noise_in_rows(query: ResidualQuery, T: Subset, growth: float = 1.0) -> floa
 def _reach(T: Subset, release: AbstractRelease) -> float:
     """Return the largest effect on T of choosing other records of a person, in units of noise."""
     plan, query = release.plan, release.query
-    length = math.prod(math.sqrt(query.strategies[i].square) for i in T)
+    length = math.prod(math.sqrt(own.square) for own in query.strategies_of(T))
     if not T:  # all choices have the same number of records
         length = 0.0 if plan.weight is None else 0.5
     return (

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..planning.plan import Plan
 
 FORMAT = "gaussnoise.tables/3"
+CONTRASTS = ("contrasts", "contrasts_in_sets")  # keys of the contrasts inside ``noise``
 ASSUMED = (
     "drawn by Spark executors; every residual was committed once, by a hard link on a file system "
     "that all of them share, before anything was made of it"
@@ -99,7 +100,7 @@ def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict
                 + (", unless contrasts_i are listed" if contrasts else "")
                 + "; discrete Gaussian noise on every integer"
             ),
-            **({"contrasts": contrasts} if contrasts else {}),
+            **contrasts,
             **({} if query.unit == 1 else {"unit": _unit_record(plan)}),
             "integer_sensitivity_squared": query.query.sensitivity_squared if query.query else 0,
             "sigma": query.query.scale if query.query else 0.0,
@@ -208,14 +209,29 @@ def measurements_of(names: Sequence[str], query: "ResidualQuery") -> list[dict[s
     ]
 
 
-def contrasts_of(plan: "Plan") -> dict[str, list[str]]:
-    """Return {attribute: rows of its contrast matrix as text}, if its strategy was solved for."""
-    strategies = zip(plan.schema.names, plan.strategies, strict=True)
-    return {
-        name: [" ".join(map(str, row)) for row in strategy.contrasts.tolist()]
-        for name, strategy in strategies
-        if isinstance(strategy, SolvedStrategy)
-    }
+def contrasts_of(plan: "Plan") -> dict[str, object]:
+    """Return the contrast matrices of attributes whose strategy was solved for, rows as text.
+
+    The entry ``contrasts`` has those of attributes, and ``contrasts_in_sets`` those of an attribute
+    in the measurements of some sets of attributes.
+    """
+    names, of_attributes, in_sets = plan.schema.names, dict[str, object](), list[object]()
+    for name, strategy in zip(names, plan.strategies, strict=True):
+        if isinstance(strategy, SolvedStrategy):
+            of_attributes[name] = _rows(strategy)
+            sets: dict[SolvedStrategy, list[list[str]]] = {}
+            for T, other in strategy.by_set.items():
+                sets.setdefault(other, []).append([names[i] for i in T])
+            in_sets += [
+                {"attribute": name, "sets": listed, "contrasts": _rows(other)}
+                for other, listed in sets.items()
+            ]
+    found = dict(zip(CONTRASTS, (of_attributes, in_sets), strict=True))
+    return {key: value for key, value in found.items() if value}
+
+
+def _rows(strategy: SolvedStrategy) -> list[str]:
+    return [" ".join(map(str, row)) for row in strategy.contrasts.tolist()]
 
 
 def most_bytes(plan: "Plan") -> int:
@@ -229,7 +245,7 @@ def most_bytes(plan: "Plan") -> int:
     asked = [(a.base, a) for a in attributes if a.base]
     asked += [(base, attributes[i]) for term in terms for i, base in term]
     texts += [json.dumps(base_value(base, a)) for base, a in asked]
-    contrasts = sum(len(row) for rows in contrasts_of(plan).values() for row in rows)
+    contrasts = len(json.dumps(contrasts_of(plan)))
     entries = len(terms) + min(len(plan.tables.subsets), MOST_FILES)
     names = entries * sum(len(a.name) for a in plan.schema.attributes)
     return (

@@ -293,18 +293,17 @@ def _covariances(release: AbstractRelease, parts: _Within) -> Array:
     # and along these, all noise except that of totals sums to zero
     for T in subsets_of(G):
         if T in release.query.multipliers:
-            factors = [_factor(release, parts, i, measured=i in T) for i in parts.subset]
+            factors = [_factor(release, parts, i, T) for i in parts.subset]
             total += release.covariance.variances[T] * reduce(
                 np.multiply.outer, factors, np.array(1.0)
             )
     return total
 
 
-def _factor(release: AbstractRelease, parts: _Within, i: int, *, measured: bool) -> Array:
-    """Return the factor of attribute i in the covariance of each part with its group."""
-    strategy = release.query.strategies[i]
-    # measured: whether the set of attributes whose noise is meant contains i
-    seen = strategy.root if measured else strategy.profile[:, None]
+def _factor(release: AbstractRelease, parts: _Within, i: int, T: Subset) -> Array:
+    """Return the factor of attribute i in the covariance of each part with its group, by T."""
+    strategy = release.query.strategies[i].in_set(T)
+    seen = strategy.root if i in T else strategy.profile[:, None]
     part = parts.asked[i].toarray() @ seen
     if i not in parts.given:
         return part[:, 0]  # the group sums over all categories, and the profile sums to one

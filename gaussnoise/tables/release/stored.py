@@ -24,7 +24,7 @@ from .files import BRIEF, answer_files, answered, document_of, placed, rows_of, 
 from .formats import FileFormat, format_name, format_of
 from .formats.format import AbstractBook
 from .noisy import AbstractRelease
-from .record import ASSUMED, FORMAT, contrasts_of, most_bytes
+from .record import ASSUMED, CONTRASTS, FORMAT, contrasts_of, most_bytes
 from .store import (
     MOST_CHECKED,
     MOST_OF_AN_ENTRY,
@@ -85,7 +85,7 @@ _NUMBERS = (
     *("rows_per_person_and_tick", "rho_of_all_ticks", "cumulative", "period"),  # fields of a tick
 )
 # fields inside ``noise``: about the integers that are drawn, and the budget they spend
-_DRAWN = ("sigma", "contrasts", "integer_sensitivity_squared", "rho_of_one_row")
+_DRAWN = ("sigma", *CONTRASTS, "integer_sensitivity_squared", "rho_of_one_row")
 _SIMULATED = "NOT PRIVATE:"  # begins a line in the summary of simulations only
 _MOST_BYTES = 4  # most bytes of a character
 
@@ -124,7 +124,8 @@ def read_release(blank: R, directory: str | os.PathLike[str]) -> R:
             raise ValueError
         private, rho = record["private"], record["rho"] or 0.0
         charged = plan.rho_charged if private else 0.0
-        calibrated = record["noise"]["sigma"], record["noise"].get("contrasts", {})
+        drawn = record["noise"]
+        calibrated = drawn["sigma"], {key: drawn[key] for key in CONTRASTS if key in drawn}
         query = plan.query.query
         scale = 0.0 if query is None else query.scale
         if rho != charged or calibrated != (scale, contrasts_of(plan)):

@@ -262,6 +262,7 @@ def mbi_measurements(
             'to_mbi: needs mbi; hint: pip install "gaussnoise[synth]"'
         ) from None
     linear, known_total, measured = [], None, set()
+    places = {name: i for i, name in enumerate(schema.names)}
     for T, estimate, standard_deviation in measurements:
         measured.update(T)
         if not T and standard_deviation == 0:
@@ -271,7 +272,9 @@ def mbi_measurements(
         else:
             # mbi estimates the total only from measurements with its own query class
             query, values = ZeroSumQuery() if T else mbi.DatavectorQuery(), estimate
-            matrices = tuple(_rows_of_unit_noise((strategies or {}).get(name)) for name in T)
+            at = tuple(sorted(places[name] for name in T))
+            own = [strategies[name].in_set(at) if strategies else None for name in T]
+            matrices = tuple(map(_rows_of_unit_noise, own))
             if any(matrix is not None for matrix in matrices):
                 query = ContrastQuery(matrices)
                 values = query.of(estimate)

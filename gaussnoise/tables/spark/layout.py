@@ -222,4 +222,5 @@ def _contrasts(strategy: AbstractStrategy) -> tuple[int, str]:
     """Return an attribute's size and its contrasts' sha256, which identify how it is measured."""
     solved = isinstance(strategy, SolvedStrategy)
     own = strategy.measured.astype("<i8").tobytes() if solved else b""
-    return strategy.size, hashlib.sha256(own).hexdigest()
+    others = [(T, *_contrasts(other)) for T, other in sorted(strategy.others.items())]
+    return strategy.size, hashlib.sha256(own + repr(others).encode()).hexdigest()

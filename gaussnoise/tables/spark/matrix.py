@@ -21,6 +21,7 @@ from domains.errors import DomainTooLargeError
 
 from ...solvers.tables.boxes import Box, boxes, evenly, shape_of
 from ...solvers.tables.residuals import Subset
+from ...solvers.tables.strategies import AbstractStrategy
 from ..planning.measure import ResidualQuery
 
 Array = NDArray[np.float64]
@@ -101,8 +102,17 @@ class Matrix:
 
         ``most``: a bound on the sum of the absolute counts in the table of T.
         """
-        growths = (self.query.strategies[i].growth for i in self.T[self.lead :])
-        return max(most, 1) * math.prod(growths)
+        return max(most, 1) * math.prod(own.growth for own in self._last)
+
+    @property
+    def _last(self) -> list[AbstractStrategy]:
+        """The strategies of the attributes whose cells each piece of rows has all of."""
+        return self.query.strategies_of(self.T)[self.lead :]
+
+    @property
+    def _first(self) -> list[AbstractStrategy]:
+        """The strategies of the other attributes, which number the matrix rows."""
+        return self.query.strategies_of(self.T)[: self.lead]
 
     def answered_rows(self, piece: int, counts: Counts, most: int) -> Integers:
         """Return the contrasts of the attributes ``T[lead:]`` for one piece of rows, as integers.
@@ -111,9 +121,8 @@ class Matrix:
         flat cells of the piece. ``most``: a bound on the sum of the absolute counts in the table
         over the attributes T.
         """
-        last = self.T[self.lead :]
-        rows = counts.reshape(-1, *(self.query.strategies[i].size for i in last))
-        answers, _ = self.query.contrasted(last, rows, max(most, 1), 1)
+        rows = counts.reshape(-1, *(own.size for own in self._last))
+        answers, _ = self.query.contrasted(self._last, rows, max(most, 1), 1)
         return answers.reshape(self.heights[piece], -1)
 
     def noisy_columns(self, answers: Integers, most: int, draw: Callable[[int], Counts]) -> Array:
@@ -123,12 +132,12 @@ class Matrix:
         rows, some columns); the result has the same shape. ``most``: as for that method. ``draw``:
         a function that draws as many integers of noise as its argument says.
         """
-        first, query = self.T[: self.lead], self.query
-        columns = answers.reshape(*(query.strategies[i].size for i in first), -1)
+        first, query = self._first, self.query
+        columns = answers.reshape(*(own.size for own in first), -1)
         exact, bound = query.contrasted(first, columns, self.bound(most))
         answer = query.multiplied(self.T, exact, bound)
         values = query.divided(self.T, query.added(answer, draw(answer.size)))
-        shape = *(query.strategies[i].rows for i in first), answers.shape[1]
+        shape = *(own.rows for own in first), answers.shape[1]
         return query.decoded_along(first, values.reshape(shape)).reshape(answers.shape)
 
     def decoded_rows(self, values: Array) -> Array:
@@ -136,6 +145,5 @@ class Matrix:
 
         ``values``: the same matrix rows of all results of :meth:`noisy_columns`, side by side.
         """
-        last = self.T[self.lead :]
-        rows = values.reshape(-1, *(self.query.strategies[i].rows for i in last))
-        return self.query.decoded_along(last, rows, 1).reshape(-1)
+        rows = values.reshape(-1, *(own.rows for own in self._last))
+        return self.query.decoded_along(self._last, rows, 1).reshape(-1)
