@@ -326,11 +326,11 @@ def committed_residuals(layout, work):
         for j in range(len(matrix.columns)):
             content = (work / "noisy" / matrix.name(j)).read_bytes()[32 * len(matrix.boxes) :]
             columns.append(np.frombuffer(content).reshape(sum(matrix.heights), -1))
-        last = T[matrix.lead :]
+        last = query.strategies_of(T)[matrix.lead :]
         rows = np.concatenate(columns, axis=1)
         shape = (
             [layout.sizes[i] for i in T[: matrix.lead]],
-            [query.strategies[i].rows for i in last],
+            [own.rows for own in last],
         )
         found[T] = query.decoded_along(last, rows.reshape([*shape[0], *shape[1]]), matrix.lead)
         pieces = [files[matrix.name(k)] for k in range(len(matrix.boxes))]

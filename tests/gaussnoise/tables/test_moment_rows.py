@@ -46,7 +46,7 @@ def answers(plan, codes):
                 for i in T
             ]
             np.add.at(table, (np.arange(lines), *places), part)
-        answer, _ = plan.query.contrasted(T, table, unit, first=1)
+        answer, _ = plan.query.contrasted(plan.query.strategies_of(T), table, unit, first=1)
         columns.append(answer.reshape(lines, -1).astype(object) * plan.query.multipliers[T])
     return np.concatenate(columns, axis=1)
 
