@@ -208,7 +208,8 @@ def largest_move(
     the inverse variances of this noise, by type of attribute set. If ``replaced``, a record is
     replaced, otherwise added or removed.
     """
-    # to subtract sums from a total of similar size loses digits
-    margin = 2 * ROUNDING_MARGIN * float(workload.residual_counts @ shares) if replaced else 0.0
+    # to subtract sums from a total of similar size loses digits, and lengths of columns are rounded
+    rounded = replaced or workload.free
+    margin = 2 * ROUNDING_MARGIN * float(workload.residual_counts @ shares) if rounded else 0.0
     proven = None if claimed is None else claimed - margin
     return workload.largest_move(shares, replaced=replaced, claimed=proven) + margin

@@ -187,8 +187,8 @@ def _answer(
         p,
         protected,
         tables.shares,
-        tables.patterns,
-        tables.pattern_weights,
+        tables.patterns if replaced else np.zeros((1, len(workload.moving.classes)), dtype=np.intp),
+        tables.pattern_weights if replaced else np.ones(1),
         optimum.cell_weights,
         whole,
         tuple(

@@ -171,9 +171,9 @@ def _checked(
         total += sum(members)
         shares[kind] = max(members)
     enclosure = float(total)
-    if replaced and residuals:
+    if residuals and (replaced or workload.free):
         listed = np.array([float(shares[kind]) for kind in workload.residuals])
-        enclosure = largest_move(workload, listed, replaced=True, claimed=claimed)
+        enclosure = largest_move(workload, listed, replaced=replaced, claimed=claimed)
     return Verification(covariance.error(problem.p), witness.lower_bound(), enclosure, enclosure)
 
 

@@ -44,8 +44,8 @@ class TableNoise:
         shares: shape (types of tables,), the dual weight of each type of table, summed over the
             tables of the type.
         patterns: shape (k, classes), each row a pattern: the number of attributes of each class in
-            which a record and its replacement differ; one row of zeros if records are not replaced,
-            or nothing is measured.
+            which a record and its replacement differ. If records are not replaced, a row has the
+            categories of a record in the classes of :attr:`.Workload.free`, and zeros.
         pattern_weights: shape (k,), the patterns' probabilities.
         steps: iterations spent.
         unproven: whether patterns were too many to check all, and the search for the worst
@@ -78,17 +78,16 @@ def table_noise(
     to add.
     """
     patterns: Patterns = np.zeros((1, len(workload.moving.classes)), dtype=np.intp)
+    moved = workload.moved if replaced else workload.lengths
     if not workload.residuals:
         tables = len(workload.tables)
         return TableNoise(np.zeros(0), np.full(tables, 1 / tables), patterns, np.ones(1), 0)
     A = workload.dual_loss(p)
-    if not replaced:
-        objective = ResidualFidelity(
-            A, np.ones((1, len(workload.residuals))), workload.residual_counts, p
-        )
+    if not replaced and not workload.free:
+        objective = ResidualFidelity(A, moved(patterns), workload.residual_counts, p)
         return _solved_without_patterns(objective, patterns, tol, watch)
-    patterns = _first_patterns(workload)
-    objective = ResidualFidelity(A, workload.moved(patterns), workload.residual_counts, p)
+    patterns = _first_patterns(workload) if replaced else _worst_records(workload)[0]
+    objective = ResidualFidelity(A, moved(patterns), workload.residual_counts, p)
     start, steps = None, 0
     while True:
         optimum = maximum(
@@ -102,24 +101,39 @@ def table_noise(
         # The upper bound is proportional to the root of the largest squared change: if that is at
         # most ``most``, the gap is at most tol.
         most = longest * ((1 + tol) / (1 + optimum.at.gap)) ** 2
-        worst, moved, bound = _worst_patterns(workload, 1 / solution.noise, patterns, most)
+        worst, changes, bound = (
+            _worst_patterns(workload, 1 / solution.noise, patterns, most)
+            if replaced
+            else _worst_records(workload, 1 / solution.noise)
+        )
         if optimum.interrupted or bound <= most:
             return solution
         # At the maximum, patterns with weight change measurements by F: only patterns with larger
         # changes are missing.
-        fresh = worst[moved > optimum.at.value]
+        fresh = worst[changes > optimum.at.value]
         kept = optimum.weights > _NEGLIGIBLE * optimum.weights.max()
         known = {tuple(row) for row in patterns[kept].tolist()}
         fresh = np.array([row for row in fresh.tolist() if tuple(row) not in known], dtype=np.intp)
         if not len(fresh) or steps > MAX_STEPS:
-            return replace(solution, unproven=not is_enumerable(workload.moving))
+            unproven = replaced and not is_enumerable(workload.moving)
+            return replace(solution, unproven=unproven)
         patterns = np.vstack([patterns[kept], fresh])
         old = optimum.weights[kept] / optimum.weights[kept].sum()
         mass = np.concatenate(
             [(1 - _FRESH_SHARE) * old, np.full(len(fresh), _FRESH_SHARE / len(fresh))]
         )
         start = mass, optimum.shares
-        objective = ResidualFidelity(A, workload.moved(patterns), workload.residual_counts, p)
+        objective = ResidualFidelity(A, moved(patterns), workload.residual_counts, p)
+
+
+def _worst_records(
+    workload: Workload, shares: Array | None = None
+) -> tuple[Patterns, Array, float]:
+    """Return the records that change the measurements most, their changes, and the largest one."""
+    moved = workload.records_moved(np.ones(len(workload.residuals)) if shares is None else shares)
+    order = np.argsort(-moved, axis=None, kind="stable")[:_NEW_PATTERNS]
+    worst = np.column_stack(np.unravel_index(order, moved.shape))
+    return worst, moved.ravel()[order], float(moved.max())
 
 
 def _worst_patterns(

@@ -12,7 +12,7 @@ the loss's derivatives by s and by g, over all tables.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -35,11 +35,10 @@ from ..points.interior import optimal_design
 from ..progress import Watch, interrupts_pass
 from .alone import best_differences
 from .marginals import TableNoise, table_noise
-from .orbits import Type
 from .pair_bases import pair_gram
 from .patterns import is_enumerable
 from .strategies import SolvedStrategy, is_exchangeable
-from .workload import Table, Workload
+from .workload import Workload
 
 _TOLERANCE = 1e-7  # gap of a one-attribute problem: far below the loss by the product form itself
 _LOOSE = 1e-3  # gap of the tables' weights while the attributes still change
@@ -334,11 +333,20 @@ def _derivatives(
     workload: Workload, p: float, tables: TableNoise, *, replaced: bool
 ) -> dict[int, tuple[Array, float]]:
     """Return by class: the error's derivative by each base's gain; a ratio, total gain to gain."""
-    # g and s: variances of the answers from unit noise on the class's contrasts and on its total.
-    # The derivative by one of these factors is proportional to a term over this factor.
+    # g and s: variances of the answers from unit noise on the class's contrasts and on its total
+    A = workload.dual_loss(p)
+    shares = tables.shares / tables.shares.sum()
+    scaled = (A * shares ** dual_power(p)).tocoo()
+    losses = np.asarray(scaled.sum(axis=1)).ravel()
+    moved = tables.pattern_weights @ workload.moved(tables.patterns) if replaced else 1.0
+    # F = Σ count_T √(L_T κ_T), and each term of L_T is a product with a factor g or s for every
+    # attribute: the derivative by a factor is proportional to the term over this factor
+    factors = workload.residual_counts * np.sqrt(moved / losses)
     gains = {k: np.zeros(len(bases)) for k, bases in enumerate(workload.bases)}
     totals = {k: np.zeros(len(bases)) for k, bases in enumerate(workload.bases)}
-    for T, table, weight in weighted_terms(workload, p, tables, replaced=replaced):
+    for row, column, value in zip(*scaled.coords, scaled.data, strict=True):
+        T, weight = workload.residuals[row], factors[row] * value
+        table = workload.tables[column]
         for k, b in set(table):
             inside, outside = T.count(k), table.count((k, b)) - T.count(k)
             gain, total_gain = workload.traces[k, b]
@@ -354,24 +362,6 @@ def _derivatives(
     return slopes
 
 
-def weighted_terms(
-    workload: Workload, p: float, tables: TableNoise, *, replaced: bool
-) -> Iterator[tuple[Type, Table, float]]:
-    """Yield (T, table, weight): by types, the terms whose weighted sum is the error's growth.
-
-    The error is ``Σ count_T √(L_T κ_T)``, where L_T sums over tables. A term of L_T is a product
-    with one factor for each attribute, the variance from unit noise on its contrasts or its total.
-    """
-    A = workload.dual_loss(p)
-    shares = tables.shares / tables.shares.sum()
-    scaled = (A * shares ** dual_power(p)).tocoo()
-    losses = np.asarray(scaled.sum(axis=1)).ravel()
-    moved = tables.pattern_weights @ workload.moved(tables.patterns) if replaced else 1.0
-    factors = workload.residual_counts * np.sqrt(moved / losses)
-    for row, column, value in zip(*scaled.coords, scaled.data, strict=True):
-        yield workload.residuals[row], workload.tables[column], factors[row] * value
-
-
 def one_attribute(gram: Array, bits: int) -> tuple[SolvedStrategy, Array]:
     """Return the optimal contrasts for one attribute, and dual weights of its n categories.
 
@@ -380,12 +370,6 @@ def one_attribute(gram: Array, bits: int) -> tuple[SolvedStrategy, Array]:
             total, shape (n, n).
         bits: the number of bits of the integers to which contrasts are rounded.
     """
-    X, weights = best_contrasts(gram)
-    return _strategy(X, bits), weights
-
-
-def best_contrasts(gram: Array) -> tuple[Array, Array]:
-    """Return the Gram matrix of the best contrasts for these queries, and dual weights of cells."""
     values, axes = np.linalg.eigh(gram)
     seen = values > _SINGULAR * values[-1]
     points = axes[:, seen] * np.sqrt(values[seen] / values[-1])
@@ -397,7 +381,7 @@ def best_contrasts(gram: Array) -> tuple[Array, Array]:
     )
     b = whiten(design.factor, points).coordinates
     weights = np.maximum(design.weights, 0.0)
-    return b @ b.T, weights / weights.sum()
+    return _strategy(b @ b.T, bits), weights / weights.sum()
 
 
 def unseen_share(bits: int) -> float:

@@ -1,48 +1,51 @@
 """Strategies of an attribute that depend on the attributes that are measured together with it.
 
 Where an attribute is asked about in several ways, such as counties alone and regions by age, each
-set T of attributes serves other queries of it. One strategy for all sets can need a quarter more
+set T of attributes serves other queries of it. One strategy for all sets can need a third more
 noise than a strategy for each set.
 
-Let v be the shares by which a total is spread over the categories. It is the same for all sets, so
-that tables are decoded as before. Let G be the weighted Gram matrix of the queries that T serves.
-Since ``(I − v1')`` subtracts the part of the total, the contrasts of T are the best ones for
-``(I − v1')' G (I − v1')``, with ``C v = 0``. They are integers with exactly this property: shares
-are rounded to multiples of the largest one's 1/q. Then the columns of C are q times any integers,
-but for that of the largest share, which the others determine.
+Let v be the shares by which a total is spread over the n categories. It is the same for all sets,
+so that tables are decoded as before. Let G be the weighted Gram matrix of the queries that T
+serves, and F'F the Gram matrix ``(I − v1')' G (I − v1')`` of what they depend on besides the total.
+A record of category x changes the measurements by the sum over T of the squared lengths of column x
+of the contrasts C_T. Only this sum must be small for every x. The dual problem has one weight λ_x
+for each category, for all sets together: maximise the sum of the nuclear norms of ``F Λ^½``. At the
+maximum, the Gram matrix of C_T is ``F' (F Λ F')^{−½} F``.
+
+Contrasts are integers with ``C v = 0`` exactly: shares are rounded to multiples of the largest
+one's 1/q. Then the columns of C are q times any integers, but for that of the largest share, which
+the others determine.
 """
 
 import math
 from collections import defaultdict
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from domains.floats import Array
 
+from ...numerics.norms import dual_power
 from ..progress import Watch, interrupts_pass
 from .marginals import TableNoise, table_noise
 from .orbits import Type
-from .products import (
-    ProductNoise,
-    best_contrasts,
-    error_of,
-    loose_noise,
-    unseen_share,
-    weighted_terms,
-)
+from .products import ProductNoise, error_of, loose_noise, unseen_share
 from .strategies import SolvedStrategy
-from .workload import Workload
+from .workload import MOST_RECORDS, Workload
 
 _MOST_ROUNDS = 10
 _EARNED = 1e-3  # the gain of one round below which the search ends
-# Weights of bases are rounded to powers of 2^(1/8), at least 2^-20: sets with like weights share a
-# strategy. The noise is smallest at the exact weights, so that a change of 9 % costs little.
+# Weights λ of categories: the steps at most, and the excess of the largest summed length over the
+# mean at which they are good enough, for an error that is at most half as far from the least one.
+_MOST_STEPS, _EVEN = 60, 1e-3
+_SINGULAR = 1e-10
+# Weights of bases are rounded to powers of 2^(1/8), at least 2^-20: sets with like weights share
+# their contrasts. At the exact weights noise is least, so that a change of 9 % costs little.
 _STEPS, _LEAST = 8, 20
 # Shares are rounded to 1/64 of the largest one: q is at most 32, and leaves six bits for contrasts.
 _CLOSE, _MOST_UNITS, _LEAST_BITS = 1 / 64, 32, 6
-
 # The share of the budget for what no query of a set depends on: so cells that were not asked for
 # have at most some 64 times as much noise, which costs the others 0.01 %.
 _UNSEEN = 2.0**-12
@@ -55,21 +58,27 @@ def with_set_strategies(
 ) -> ProductNoise:
     """Return ``single`` with strategies for each set of attributes, if they lower the error.
 
-    This is for rows that are added or removed. Their sensitivity is a sum over sets of products of
-    column lengths, so that strategies of different sets do not depend on each other.
+    This is for rows that are added or removed. If several attributes are asked about in several
+    ways, those with few categories come first, until there are too many records to look at.
     """
-    several = [k for k in single.grams if len(single.workload.bases[k]) > 1]
-    if not several:
+    chosen = _several(single)
+    if not chosen:
         return single
     with interrupts_pass():
         workload, noise = single.workload, loose_noise(single.workload, p, replaced=False)
         best, found = error_of(workload, p, noise, replaced=False), workload
-        contrasts = {k: _Contrasts(workload, k, single.bits) for k in several}
+        shares = {k: rounded_shares(workload.strategies[k].profile, single.bits) for k in chosen}
+        laws = {k: single.cell_weights[k] for k in chosen}
         for _ in range(_MOST_ROUNDS):
-            weights = _weights(workload, p, noise)
             strategies = list(workload.strategies)
-            for k, own in contrasts.items():
-                strategies[k] = own.strategy({T: w for (T, of), w in weights.items() if of == k})
+            for k in chosen:
+                served = _served(workload, p, noise, k, shares[k])
+                grams, laws[k] = best_contrasts(served, laws[k])
+                own = [strategy_with_shares(gram, shares[k], single.bits) for gram in grams]
+                by_set = {T: own[at] for at, kind in enumerate(served) for T in kind.sets}
+                alone = by_set.pop((k,))
+                others = {T: other for T, other in by_set.items() if other is not alone}
+                strategies[k] = SolvedStrategy(alone.contrasts, by_set=others)
             workload = workload.measured_by(strategies)
             noise = loose_noise(workload, p, replaced=False)
             error = error_of(workload, p, noise, replaced=False)
@@ -78,64 +87,97 @@ def with_set_strategies(
             best, found = error, workload
     if found is single.workload:
         return single
-    return replace(
-        single,
-        workload=found,
-        noise=table_noise(found, p, replaced=False, tol=tol, watch=watch),
-    )
+    noise = table_noise(found, p, replaced=False, tol=tol, watch=watch)
+    return replace(single, workload=found, noise=noise)
 
 
-def _weights(workload: Workload, p: float, noise: TableNoise) -> dict[tuple[Type, int], Array]:
-    """Return, for each measured set T with class k, how much each base of k counts in T."""
-    weights: dict[tuple[Type, int], Array] = defaultdict(lambda: np.zeros(0))
-    for T, table, weight in weighted_terms(workload, p, noise, replaced=False):
-        for k, b in table:
-            if k in T and len(workload.bases[k]) > 1:
-                if not len(weights[T, k]):
-                    weights[T, k] = np.zeros(len(workload.bases[k]))
-                weights[T, k][b] += weight / workload.gain(T, k, b)
-    return weights
+def _several(single: ProductNoise) -> list[int]:
+    """Return the classes that are asked about in several ways, while their records are few."""
+    workload, chosen, records = single.workload, list[int](), 1
+    sizes = {k: workload.strategies[k].size for k in single.grams if len(workload.bases[k]) > 1}
+    for k in sorted(sizes, key=lambda k: sizes[k]):
+        records *= sizes[k]
+        if records <= MOST_RECORDS:
+            chosen.append(k)
+    return chosen
 
 
-class _Contrasts:
-    """The contrasts of a class that is asked about in several ways, for any weights of these."""
+@dataclass(eq=False)
+class _Served:
+    """Sets of attributes that serve the same queries of an attribute, up to a factor.
 
-    def __init__(self, workload: Workload, k: int, bits: int) -> None:
-        self.alone = (k,)
-        self.grams = np.stack([base.gram() for base in workload.bases[k]])
-        self.shares = rounded_shares(workload.strategies[k].profile, bits)
-        self.bits = bits
-        self.known: dict[tuple[int, ...], SolvedStrategy] = {}
+    Attributes:
+        F: F'F is the Gram matrix of these queries, without the total.
+        weight: the weight of the nuclear norm of ``F Λ^½`` in the error.
+        sets: the types of the sets.
+    """
 
-    def strategy(self, weights: dict[Type, Array]) -> SolvedStrategy:
-        """Return the strategy of the class alone, with those of all sets with other weights."""
-        own = {T: self._of(w) for T, w in weights.items()}
-        alone = own.pop(self.alone)
-        others = {T: other for T, other in own.items() if other is not alone}
-        return SolvedStrategy(alone.contrasts, by_set=others) if others else alone
+    F: Array
+    weight: float = 0.0
+    sets: list[Type] = field(default_factory=list)
 
-    def _of(self, weights: Array) -> SolvedStrategy:
-        """Return the strategy for these weights of the bases, rounded."""
-        steps = np.log2(np.maximum(weights / weights.max(), 2.0 ** -(_LEAST + 1))) * _STEPS
+
+def _served(
+    workload: Workload, p: float, noise: TableNoise, k: int, shares: Shares
+) -> list[_Served]:
+    """Return the measured sets with class k, by the queries of k that they serve."""
+    weights = noise.shares / noise.shares.sum()
+    losses = (workload.dual_loss(p) * weights ** dual_power(p)).tocoo()
+    coefficients: dict[int, Array] = defaultdict(lambda: np.zeros(len(workload.bases[k])))
+    for row, column, value in zip(*losses.coords, losses.data, strict=True):
+        T, asked = workload.residuals[row], dict(workload.tables[column])
+        if k in T:
+            coefficients[row][asked[k]] += value / workload.gain(T, k, asked[k])
+    lengths = noise.pattern_weights @ workload.lengths(noise.patterns, without=k)
+    grams = np.stack([base.gram() for base in workload.bases[k]])
+    rest = np.eye(len(shares)) - (shares / shares.sum())[:, None]  # subtracts spread totals
+    found: dict[tuple[int, ...], _Served] = {}
+    for row, of_bases in coefficients.items():
+        most = float(of_bases.max())
+        steps = np.log2(np.maximum(of_bases / most, 2.0 ** -(_LEAST + 1))) * _STEPS
         key = tuple(np.rint(steps).astype(int).tolist())
-        if key not in self.known:
+        if key not in found:
             rounded = [2.0 ** (s / _STEPS) if s >= -_LEAST * _STEPS else 0.0 for s in key]
-            n, v = len(self.shares), self.shares / self.shares.sum()
-            rest = np.eye(n) - v[:, None]  # times counts: counts without the part of the total
-            gram = rest.T @ np.tensordot(rounded, self.grams, axes=1) @ rest
-            X, _ = best_contrasts((gram + gram.T) / 2)  # symmetric to the last bit
-            self.known[key] = strategy_with_shares(X, self.shares, self.bits)
-        return self.known[key]
+            gram = rest.T @ np.tensordot(rounded, grams, axes=1) @ rest
+            values, axes = np.linalg.eigh((gram + gram.T) / 2)
+            seen = values > _SINGULAR * values[-1]
+            found[key] = _Served(np.sqrt(values[seen])[:, None] * axes[:, seen].T)
+        # the mean length of the columns of other attributes
+        found[key].weight += float(workload.residual_counts[row] * math.sqrt(lengths[row] * most))
+        found[key].sets.append(workload.residuals[row])
+    return list(found.values())
+
+
+def best_contrasts(served: Sequence[_Served], law: Array) -> tuple[list[Array], Array]:
+    """Return the Gram matrix of the best contrasts for each entry, and weights λ of categories.
+
+    ``law`` are weights to start from.
+    """
+    best, found, chosen = math.inf, list[Array](), law
+    for _ in range(_MOST_STEPS):
+        contrasts, lengths = [], np.zeros(len(law))
+        for kind in served:
+            values, axes = np.linalg.eigh(kind.F * law @ kind.F.T)
+            values = np.maximum(values, np.finfo(np.float64).eps * values[-1])
+            contrasts.append((axes / values**0.25).T @ kind.F)
+            lengths += kind.weight * np.square(contrasts[-1]).sum(axis=0)
+        # the mean of the lengths is the dual objective: at its maximum, none is longer
+        lengths /= law @ lengths
+        if lengths.max() < best:
+            best, found, chosen = float(lengths.max()), contrasts, law
+        if best <= 1 + _EVEN:
+            break
+        law = law * lengths**2
+        law = law / law.sum()
+    return [B.T @ B for B in found], chosen
 
 
 def rounded_shares(profile: Array, bits: int) -> Shares:
     """Return integers about proportional to the shares of a total, the largest of them positive."""
     unit = profile / profile.max()
     most = min(_MOST_UNITS, 2 ** max((bits - _LEAST_BITS) // 2, 0))
-    for q in range(1, most + 1):
-        if q == most or np.abs(np.rint(q * unit) / q - unit).max() <= _CLOSE:
-            return np.rint(q * unit).astype(np.int64)
-    raise AssertionError
+    near = (q for q in range(1, most) if np.abs(np.rint(q * unit) / q - unit).max() <= _CLOSE)
+    return np.rint(next(near, most) * unit).astype(np.int64)
 
 
 def strategy_with_shares(X: Array, shares: Shares, bits: int, off: int = 0) -> SolvedStrategy:

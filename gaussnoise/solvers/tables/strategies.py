@@ -124,6 +124,11 @@ class AbstractStrategy(abc.ABC):
         """
 
     @property
+    def lengths(self) -> NDArray[np.int64]:
+        """The squared lengths of the columns of the contrasts C, shape (n,), or bounds on them."""
+        return np.full(self.size, self.square)
+
+    @property
     def others(self) -> Mapping[Subset, "AbstractStrategy"]:
         """The sets of attributes that measure this attribute by other contrasts, with these.
 
@@ -352,6 +357,11 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
             )
         points, one = self._points
         return int((points.T @ points).min()) // one
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        # rows of a number with squares are on a curve, not at the cells
+        return super().lengths if self.off else np.square(self.contrasts).sum(axis=0)
 
     @property
     def farthest(self) -> int:

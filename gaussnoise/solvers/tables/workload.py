@@ -21,6 +21,7 @@ from domains.floats import Array
 from domains.tables.bases import AbstractBase
 from domains.tables.tables import AbstractTables
 
+from ...errors import CovarianceError
 from ...numerics.norms import dual_power, group_norm
 from .orbits import Orbits, Type, alike, padded, row_keys
 from .patterns import is_enumerable, pattern_sums, products
@@ -33,11 +34,21 @@ if TYPE_CHECKING:
 
 
 _UNSEEN = 2.0**-24
+MOST_RECORDS = 2**14  # most records that differ in the lengths of their columns
 # Domains never change; a workload of half a million tables takes seconds to build.
 _known: WeakKeyDictionary[AbstractTables, dict[Hashable, Any]] = WeakKeyDictionary()
 # A table up to permuting equivalent attributes: for each attribute the index of its class, and the
 # index of the requested base among those of the class.
 Table = tuple[tuple[int, int], ...]
+
+
+def check_records(sizes: Sequence[int]) -> None:
+    """Raise CovarianceError if attributes of these sizes have too many records to compare all."""
+    if math.prod(sizes) > MOST_RECORDS:
+        raise CovarianceError(
+            f"contrasts that depend on the set: expected at most {MOST_RECORDS} combinations of "
+            f"categories, got {' × '.join(map(str, sizes))}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,6 +304,59 @@ class Workload:
         variances = (self.loss.T @ noise) / self.queries  # variance of a query, by type of table
         return group_norm(np.sqrt(variances), self.table_counts * self.queries, p)
 
+    @cached_property
+    def free(self) -> tuple[int, ...]:
+        """The classes with other contrasts in some sets, where columns may be of any lengths.
+
+        Their categories are the records that are compared.
+        """
+        free = tuple([k for k, own in enumerate(self.strategies) if own.others])
+        check_records([self.strategies[k].size for k in free])
+        return free
+
+    def _lengths(self, T: Type, k: int) -> Array:
+        """Return the squared lengths of class k's columns in T, relative to the longest one."""
+        own = self.strategies[k].in_set(T)
+        return own.lengths / own.square
+
+    def lengths(self, records: NDArray[np.intp], *, without: int | None = None) -> Array:
+        """Return squared lengths of one measurement of each type, shape (records, residuals).
+
+        Args:
+            records: categories of the classes with more than one category, shape (records, these).
+                Only those of classes in :attr:`free` count.
+            without: a class whose columns count as the longest one.
+        """
+        found = np.ones((len(records), len(self.residuals)))
+        for column, T in enumerate(self.residuals):
+            for k in self.free:
+                if k in T and k != without:
+                    found[:, column] *= self._lengths(T, k)[records[:, k]]
+        return found
+
+    def records_moved(self, shares: Array) -> Array:
+        """Return ``Σ_T share_T ℓ_T``, the squared change by adding it, for every record.
+
+        ``ℓ_T`` is the squared length of a record's measurement T. The result has one axis for each
+        class with more than one category, of length 1 for classes that are not in :attr:`free`.
+        """
+        classes = range(len(self.moving.classes))
+        moved = np.zeros([self.strategies[k].size if k in self.free else 1 for k in classes])
+        together: dict[Hashable, list[float]] = defaultdict(list)  # sets with the same contrasts
+        of_type = dict[Hashable, Type]()
+        for T, weight in zip(self.residuals, shares * self.residual_counts, strict=True):
+            key = tuple([(k, self.strategies[k].in_set(T)) for k in self.free if k in T])
+            together[key].append(float(weight))
+            of_type[key] = T
+        for key, weights in together.items():
+            part, T = np.array(math.fsum(weights)), of_type[key]
+            for k in self.free:
+                if k in T:
+                    axes = [-1 if own == k else 1 for own in classes]
+                    part = part * self._lengths(T, k).reshape(axes)
+            moved = moved + part
+        return moved
+
     def correlation(self, k: int) -> float:
         """Return the least inner product of two columns of class k's contrasts B; 1 if public.
 
@@ -320,6 +384,8 @@ class Workload:
         attributes to check, the result is a bound that a search proves. If a bound is ``claimed``,
         the search stops once it has proven this bound.
         """
+        if not replaced and self.free:
+            return float(self.records_moved(shares).max())
         if not replaced or not len(shares):
             return float(self.residual_counts @ shares)
         if not is_enumerable(self.moving):

@@ -24,6 +24,7 @@ from ...solvers.tables.orbits import ByType, Orbits, Type, alike
 from ...solvers.tables.patterns import MOST_PATTERNS, pattern_shape, pattern_sums
 from ...solvers.tables.residuals import Subset, part_of
 from ...solvers.tables.strategies import AbstractStrategy, IdentityStrategy, SolvedStrategy, is_sum
+from ...solvers.tables.workload import check_records
 from ...solvers.tables.worst_pattern import least_sum
 
 Counts = NDArray[np.int64]
@@ -330,6 +331,29 @@ def measuring(
     return [strategies[orbits.class_of(i)].in_set(T) for i in T]
 
 
+def longest_row(
+    orbits: Orbits, strategies: Sequence[AbstractStrategy], squares: Mapping[Type, int]
+) -> int:
+    """Return the largest squared length of the answers on one row.
+
+    Attributes with the same contrasts in all sets count with their longest column. All categories
+    of the others are looked at.
+    """
+    free = sorted({k for kind in squares for k in kind if strategies[k].others})
+    sizes = [strategies[k].size for k in free]
+    check_records(sizes)
+    lengths = np.zeros(sizes, dtype=object)
+    for kind, s in squares.items():
+        part, T = np.array(s * orbits.size(kind), dtype=object), next(orbits.members(kind))
+        for i in T:
+            k = orbits.class_of(i)
+            own = strategies[k].in_set(T)
+            axes = [-1 if at == k else 1 for at in free]
+            part = part * (own.lengths.astype(object).reshape(axes) if k in free else own.square)
+        lengths = lengths + part
+    return int(np.max(lengths))
+
+
 def measured_integers(
     strategies: Sequence[AbstractStrategy], values: Mapping[Subset, float]
 ) -> int:
@@ -426,8 +450,9 @@ def squared_sensitivity(
     "replace-persons", by either.
 
     A row adds at most ``s_T² Π c_i`` to the squared length of answer T: s_T² is in ``squares``, and
-    c_i is the squared length of the longest column of C_i. C_i may depend on T if rows are added or
-    removed, and not if they are exchanged. Then the answers on two rows have inner product
+    c_i is the squared length of the longest column of C_i. If C_i depends on T, the sum over T is
+    computed for each category: :func:`longest_row`. That is so only if rows are added or removed.
+    If they are exchanged, the answers on two rows have inner product
     ``s_T² Π_{i∈T} m_i``, where each m_i is between ℓ_i, the least inner product of two columns, and
     c_i. The sum over T is affine in every m_i, so that it is least at ends of the
     intervals: ℓ_i on some set D of attributes, c_i on the others. If there are too many sets D, a
@@ -450,18 +475,21 @@ def squared_sensitivity(
     if any(0 < len(public.intersection(members)) < len(members) for members in orbits.classes):
         raise CovarianceError("release: expected no public attribute to be like a private one")
     used = sorted({k for kind in squares for k in kind})
+    if neighbors != "add-remove" and any(strategies[k].others for k in used):
+        raise CovarianceError(
+            "release: expected one strategy for all sets of attributes where rows are exchanged"
+        )
     orbits, strategies = (
         Orbits(tuple(orbits.classes[k] for k in used)),
         [strategies[k] for k in used],
     )
     squares = {tuple(used.index(k) for k in kind): s for kind, s in squares.items()}
-    lengths = {
-        kind: s * math.prod(own.square for own in measuring(kind, orbits, strategies))
-        for kind, s in squares.items()
-    }
-    total = sum(length * orbits.size(kind) for kind, length in lengths.items())
+    total = longest_row(orbits, strategies, squares)
     if neighbors == "add-remove":
         return total
+    lengths = {
+        kind: s * math.prod(strategies[k].square for k in kind) for kind, s in squares.items()
+    }
     alone = total if neighbors == "replace-persons" else 0
     fixed = [bool(public.intersection(members)) for members in orbits.classes]
     patterns = math.prod(pattern_shape(orbits))
@@ -496,15 +524,13 @@ def _in_proportion(
             if len(members) > 1 or not is_sum(strategies[k]):
                 raise CovarianceError("release: expected sums that are measured apart from counts")
             numbers[k] = own.pop()
-    constant, grown = Fraction(0), dict.fromkeys(numbers, Fraction(0))
+    parts: dict[int | None, dict[Type, int]] = {number: {} for number in (None, *numbers)}
     for kind, s in squares.items():
         within = [k for k in kind if k in numbers]
         if len(within) > 1:
             raise CovarianceError("release: expected no products of numbers without an upper end")
-        own = measuring(kind, orbits, strategies)
-        length = s * math.prod(one.square for one in own) * orbits.size(kind)
-        if within:
-            grown[within[0]] += length
-        else:
-            constant += length
-    return max([constant, *(b * scales[numbers[k]] ** 2 for k, b in grown.items())])
+        parts[within[0] if within else None][kind] = s
+    longest = {k: Fraction(longest_row(orbits, strategies, part)) for k, part in parts.items()}
+    return max(
+        value if k is None else value * scales[numbers[k]] ** 2 for k, value in longest.items()
+    )
