@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -114,12 +115,13 @@ def product_optimum(
     tol: float,
     watch: Watch,
     joined: Collection[int] = (),
+    one_way: Collection[int] = (),
 ) -> OptimalNoise:
-    """Return the best noise with one strategy for each attribute, and a bound for all noise.
+    """Return the best noise with strategies for attributes, and a bound for all noise.
 
     A strategy lists the contrasts of the categories that are measured; the lower bound also holds
     for noise without strategies. Classes of attributes in ``joined`` are solved as if they were in
-    tables with others.
+    tables with others; attributes in ``one_way`` have one strategy for all sets of attributes.
     """
     replaced = protected == "replace"
     workload = Workload.of(domain, total=not replaced, public=problem.public)
@@ -127,7 +129,8 @@ def product_optimum(
         workload, problem.p, replaced=replaced, tol=tol, watch=watch, joined=joined
     )
     if not replaced:
-        optimum = with_set_strategies(optimum, problem.p, tol=tol, watch=watch)
+        but = {workload.orbits.class_of(i) for i in one_way}
+        optimum = with_set_strategies(optimum, problem.p, but, tol=tol, watch=watch)
     best = _answer(problem, domain, protected, tol, optimum, watch)
     if replaced and best.gap > _WORTH:
         optimum = paired(optimum, problem.p, tol=tol, watch=watch)
@@ -164,6 +167,21 @@ def with_short_contrasts(noise: OptimalNoise, tol: float) -> OptimalNoise:
         raise TypeError(type(short.certificate).__name__)
     proof = replace(short.certificate, pairs=proof.pairs)
     return replace(short, certificate=proof, gamma_lower=min(proof.lower_bound(), short.gamma))
+
+
+@lru_cache(maxsize=4)  # plans that differ in their budget alone have the same noise
+def in_one_way(noise: OptimalNoise, attributes: frozenset[int], tol: float) -> OptimalNoise:
+    """Return noise with one strategy for all sets of attributes, for some of the attributes."""
+    own, domain = noise.covariance, noise.domain
+    if not (
+        isinstance(own, ProductCovariance)
+        and isinstance(domain, Products)
+        and any(own.strategies[i].others for i in attributes)
+    ):
+        return noise
+    return product_optimum(
+        noise.problem, domain, "add-remove", tol, Watch(None), one_way=attributes
+    )
 
 
 def _answer(

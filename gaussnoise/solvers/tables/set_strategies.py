@@ -19,13 +19,14 @@ the others determine.
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from domains.floats import Array
+from domains.tables.clipped import Clipped
 
 from ...numerics.norms import dual_power
 from ..progress import Watch, interrupts_pass
@@ -54,14 +55,15 @@ Shares = NDArray[np.int64]
 
 
 def with_set_strategies(
-    single: ProductNoise, p: float, *, tol: float, watch: Watch
+    single: ProductNoise, p: float, but: Collection[int], *, tol: float, watch: Watch
 ) -> ProductNoise:
     """Return ``single`` with strategies for each set of attributes, if they lower the error.
 
-    This is for rows that are added or removed. If several attributes are asked about in several
-    ways, those with few categories come first, until there are too many records to look at.
+    This is for rows that are added or removed, and for all classes but those in ``but``. If several
+    attributes are asked about in several ways, those with few categories come first, until there
+    are too many records to look at.
     """
-    chosen = _several(single)
+    chosen = _several(single, but)
     if not chosen:
         return single
     with interrupts_pass():
@@ -91,14 +93,22 @@ def with_set_strategies(
     return replace(single, workload=found, noise=noise)
 
 
-def _several(single: ProductNoise) -> list[int]:
-    """Return the classes that are asked about in several ways, while their records are few."""
+def _several(single: ProductNoise, but: Collection[int]) -> list[int]:
+    """Return the classes that are asked about in several ways, while their records are few.
+
+    Rows of a number with squares are on a curve, and are no categories.
+    """
     workload, chosen, records = single.workload, list[int](), 1
-    sizes = {k: workload.strategies[k].size for k in single.grams if len(workload.bases[k]) > 1}
-    for k in sorted(sizes, key=lambda k: sizes[k]):
-        records *= sizes[k]
-        if records <= MOST_RECORDS:
+    sizes = {
+        k: workload.strategies[k].size
+        for k in {*single.grams} - {*but}
+        if len(workload.bases[k]) > 1
+        and not any(isinstance(base, Clipped) and base.squares for base in workload.bases[k])
+    }
+    for k in sorted(sizes, key=lambda k: (sizes[k], k)):
+        if 2 < sizes[k] <= MOST_RECORDS // records:
             chosen.append(k)
+            records *= sizes[k]
     return chosen
 
 
@@ -180,10 +190,10 @@ def rounded_shares(profile: Array, bits: int) -> Shares:
     return np.rint(next(near, most) * unit).astype(np.int64)
 
 
-def strategy_with_shares(X: Array, shares: Shares, bits: int, off: int = 0) -> SolvedStrategy:
+def strategy_with_shares(X: Array, shares: Shares, bits: int) -> SolvedStrategy:
     """Return integer contrasts C with about the Gram matrix X, and ``C @ shares = 0`` exactly.
 
-    Of X, only the part without totals counts. ``off`` is that of :class:`SolvedStrategy`.
+    Of X, only the part without totals counts.
     """
     n, last = len(X), int(shares.argmax())
     q, others = int(shares[last]), np.delete(np.arange(n), last)
@@ -203,5 +213,5 @@ def strategy_with_shares(X: Array, shares: Shares, bits: int, off: int = 0) -> S
             for own in (B, C / scale)
         )
         if share >= 1 / 2 or rounded >= exact / 2:
-            return SolvedStrategy(C, off)
+            return SolvedStrategy(C)
         share *= 4

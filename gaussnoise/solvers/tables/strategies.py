@@ -317,8 +317,9 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
             )
         others = {id(own): own for own in self.by_set.values()}.values()
         if others and (
-            self.common
-            or any((own.size, own.off) != (self.size, self.off) or own.by_set for own in others)
+            self.off
+            or self.common
+            or any(own.size != self.size or own.off or own.by_set for own in others)
             or any(np.abs(own.profile - self.profile).max() > _SAME for own in others)
         ):
             raise CovarianceError(
@@ -394,7 +395,7 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
         if not self.by_set:
             return self
         renamed = {key: own for T, own in self.by_set.items() for key in keys(T)}
-        return SolvedStrategy(self.contrasts, self.off, by_set=renamed)
+        return SolvedStrategy(self.contrasts, by_set=renamed)
 
     @cached_property
     def centred(self) -> "SolvedStrategy":  # pyright: ignore[reportIncompatibleMethodOverride]

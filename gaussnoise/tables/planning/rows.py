@@ -24,17 +24,16 @@ from ...noise.product_covariance import ProductCovariance
 from ...noise.sensitivity import largest_move
 from ...noise.solve import noise_of
 from ...noise.table_covariance import TableCovariance, covariance_of_tables
+from ...noise.tables import in_one_way
 from ...numerics.rounding import ROUNDING_MARGIN
 from ...solvers.progress import Watch
 from ...solvers.tables.marginals import table_noise
 from ...solvers.tables.orbits import ByType
 from ...solvers.tables.products import contrast_bits, curve_strategy
-from ...solvers.tables.set_strategies import rounded_shares, strategy_with_shares
 from ...solvers.tables.strategies import AbstractStrategy, SolvedStrategy
 from ...solvers.tables.workload import Workload
 from ..schema.numbers import (
     STEPS,
-    asks_squares,
     grid_cells,
     joined_numbers,
     records_of,
@@ -55,9 +54,13 @@ def noise_for_rows(
     domain: AbstractTables, p: float, relation: Relation, tol: float
 ) -> OptimalNoise:
     """Return the best noise for these answers about rows, or on virtual cells if budgets grow."""
-    if isinstance(domain, Products) and asks_squares(domain) and isinstance(relation, str):
+    curved = {
+        i for term in domain.terms for i, base in term if isinstance(base, Clipped) and base.squares
+    }
+    if curved and isinstance(domain, Products) and isinstance(relation, str):
         try:
-            return noise_of(records_of(domain), p, relation, tol)
+            noise = noise_of(records_of(domain), p, relation, tol)
+            return in_one_way(noise, frozenset(curved), tol)
         except InvalidDomainError:
             pass  # some numbers have equal answers, and get no contrasts of their own
     return noise_of(domain, p, relation, tol)
@@ -81,8 +84,12 @@ def covariance_in_cells(noise: OptimalNoise, domain: AbstractTables) -> TableCov
     bits, strategies = contrast_bits(workload, [*curved]), list[AbstractStrategy]()
     whole = workload.measured_as(covariance.strategies)
     for k, own in enumerate(whole.strategies):
-        solved = k in curved and isinstance(own, SolvedStrategy)
-        strategies.append(_curved(own, curved[k], bits, off) if solved else own)
+        if k in curved and isinstance(own, SolvedStrategy):
+            if own.size == curved[k].size:
+                own = SolvedStrategy(own.contrasts, off)
+            else:
+                own = curve_strategy(_gram(own, grid_cells(curved[k])), bits, off)
+        strategies.append(own)
     whole = workload.measured_by(strategies)
     variances = covariance.variances
     if isinstance(noise.neighbors, str):
@@ -104,23 +111,6 @@ def _variances(workload: Workload, noise: OptimalNoise, off: int) -> ByType:
     values = best.noise * moved * rounded * workload.units
     types = zip(workload.residuals, values.tolist(), strict=True)
     return ByType(workload.moving, dict(types))
-
-
-def _curved(own: SolvedStrategy, base: Clipped, bits: int, off: int) -> SolvedStrategy:
-    """Return the strategy of a number with squares, in its virtual cells, for rows on its curve."""
-    if own.size == base.size:
-        by_set = {T: SolvedStrategy(other.contrasts, off) for T, other in own.by_set.items()}
-        return SolvedStrategy(own.contrasts, off, by_set=by_set)
-    cells = grid_cells(base)
-    if not own.by_set:
-        return curve_strategy(_gram(own, cells), bits, off)
-    shares = rounded_shares(cells @ own.profile, bits)
-    found = {
-        other: strategy_with_shares(_gram(other, cells), shares, bits, off)
-        for other in {own, *own.by_set.values()}
-    }
-    by_set = {T: found[other] for T, other in own.by_set.items()}
-    return SolvedStrategy(found[own].contrasts, off, by_set=by_set)
 
 
 def _gram(own: SolvedStrategy, cells: Array) -> Array:
