@@ -94,8 +94,8 @@ def contrasts(strategy):
 
 def measured(noise):
     """Return every measurement's matrix over the full table's records, and its noise variance."""
-    strategies = noise.covariance.strategies
     for T, variance in noise.covariance.variances.items():
+        strategies = [own.in_set(T) for own in noise.covariance.strategies]
         parts = [contrasts(s) if i in T else np.ones((1, s.size)) for i, s in enumerate(strategies)]
         yield reduce(np.kron, parts), variance / math.prod(strategies[i].unit for i in T)
 
