@@ -66,8 +66,9 @@ def weighed(own: Cells, rows: list[list[int]]) -> Cells:
     if inverse is None:
         shares = ([ONE * (n * (i == k) - 1) // n**2 for k in range(n)] for i in range(n))
         inverse = [[ONE // n, *row] for row in shares]
-    variances, squares = spread_of(times(rows, inverse))
-    return own._replace(matrix=rows, own=variances, rest=squares)
+    variances, shares = spread_of(times(rows, inverse))
+    in_sets = {T: weighed(other, rows) for T, other in own.in_sets.items()}
+    return own._replace(matrix=rows, own=variances, shares=shares, in_sets=in_sets)
 
 
 def of_values(kind: str, d: float, n: float, noise: Any, ends: Any, most: float) -> Figure:

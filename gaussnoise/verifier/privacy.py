@@ -1,10 +1,10 @@
 """The privacy of a published folder, from its files alone, in exact arithmetic.
 
 ``python privacy.py [PATH]``, or for changes ``PATH BEFORE AFTER``, prints its checks; the other
-files use this one and check more. A release is computed (tables.py) only from noisy integers, ``s_T
-(⊗_{i∈T} C_i) u N_T + z_T`` for sets T of attributes, with the counts N_T of their cells, integer
-matrices C_i, multipliers s_T, a unit u, and independent discrete Gaussians z_T of scale σ. If the
-integers change by at most Δ (ℓ2), this is Δ²/(2σ²)-zCDP (Canonne & others 2020).
+files use this one and check more. A release is computed (tables.py) only from noisy integers,
+``s_T (⊗_{i∈T} C_{T,i}) u N_T + z_T`` for sets T of attributes, with the counts N_T of their cells,
+integer matrices C_{T,i}, multipliers s_T, a unit u, and independent discrete Gaussians z_T of scale
+σ. If the integers change by at most Δ (ℓ2), this is Δ²/(2σ²)-zCDP (Canonne & others 2020).
 """
 
 import hashlib
@@ -81,11 +81,10 @@ class Folder:
 
     def check_files(self) -> None:
         """1. Files: no file is added or missing, and each has the sha256 in the record."""
-        at, listed = self.path, self.record["files"]
+        at, listed, own = self.path, self.record["files"], {self.named, "signature.json"}
         need(self.record["private"] is True, "a simulation, which is not private")
         need(not any(p.is_symlink() for p in at.rglob("*")), "a link in place of a file")
-        names = {p.relative_to(at).as_posix() for p in at.rglob("*") if not p.is_dir()}
-        names -= {self.named, "signature.json"}
+        names = {p.relative_to(at).as_posix() for p in at.rglob("*") if not p.is_dir()} - own
         need(names == {*listed}, f"missing or added: {sorted(names ^ {*listed})}")
         files = {"summary.txt", "method.txt", "ddi.xml", *self.tabled}
         files |= {f"{name}-metadata.json" for name in files if name.endswith(".csv")}
@@ -113,7 +112,7 @@ class Folder:
 
 
 class Attribute:
-    """An attribute, with its entry in the schema and the integer matrix C of its measurement."""
+    """An attribute, with its entry in the schema and an integer matrix C of its measurement."""
 
     def __init__(self, name: str, given: dict[str, Any], rows: list[str] | None) -> None:
         base, n = given.get("base"), len(given.get("categories") or given.get("edges", ())[1:])
@@ -134,9 +133,8 @@ class Attribute:
                 w = [[(K - s) * (K - t), (K - s) * t + s * (K - t), s * t] for s, t in at]
                 w, one = w + [[0, 0, 0, K * K]] * (n - 3), K**4
                 columns = [[sum(map(mul, x, row)) for row in C] for x in w]
-            pairs = itertools.combinations_with_replacement(columns, 2)
-            dots, rounds = [sum(map(mul, a, b)) for a, b in pairs], "unit" not in given
-            self.ends = -(-max(dots) // one), min(dots) // one, self.square * rounds
+            dots = [sum(map(mul, *x)) for x in itertools.combinations_with_replacement(columns, 2)]
+            self.ends = -(-max(dots) // one), min(dots) // one, self.square * ("unit" not in given)
 
 
 class Release(Folder):
@@ -148,19 +146,25 @@ class Release(Folder):
         super().__init__(path, record)
         self.plan, self.noise = plan, noise = record["plan"], record["noise"]
         schema, matrices = tomllib.loads(plan["schema"])["attributes"], noise.get("contrasts", {})
-        self.names = [*schema]
+        self.names, moves = [*schema], record["neighbors"] == "add-remove"
         given = itertools.combinations(schema, w) if type(w := plan["workload"]) is int else w
         self.asked = [t if isinstance(t, dict) else dict.fromkeys(t) for t in given]
         self.own = [Attribute(name, own, matrices.get(name)) for name, own in schema.items()]
-        need({*matrices} <= {*schema}, "matrices of other attributes")
         measured = [(self.at(of["attributes"]), of["multiplier"]) for of in record["measurements"]]
         self.multipliers = {T: int(s) for T, s in measured}
         need([(T, str(s)) for T, s in self.multipliers.items() if s > 0] == measured, "multipliers")
         self.public, self.weight = self.at(plan.get("public", ())), plan.get("weight")
         self.most = exact(self.weight["most"] if self.weight else 1)
         self.unit = noise.get("unit", {"units_of_a_row": 1})["units_of_a_row"]
-        self.moving = record["person"] is not None or record["neighbors"] == "add-remove"
+        self.moving = record["person"] is not None or moves
         self.tables = [self.at(entry["attributes"]) for entry in record["marginals"]]
+        self.used = {T: {i: self.own[i] for i in T} for T in self.multipliers}  # with C_{T,i}
+        for x in noise.get("contrasts_in_sets", ()):
+            one = Attribute(name := x["attribute"], schema[name], x["contrasts"])
+            i, proven = self.names.index(name), moves and "unit" not in one.given
+            for T in map(self.at, x["sets"]):  # each measures it, and is listed once
+                need(proven and self.used.get(T, {}).get(i) is self.own[i], f"sets of {name!r}")
+                self.used[T][i] = one
 
     def check_unit(self) -> None:
         """2. Unit of privacy: neighbouring data differ in one row, or in all rows of a person."""
@@ -183,16 +187,15 @@ class Release(Folder):
     def inner(self, D: Axes | None = (), sets: Iterable[Axes] | None = None) -> int:
         """Return the least inner product of the measurements of two rows that differ in D."""
         # affine in each attribute's inner product, so least where each is extreme; None: V
-        ends = [a.ends[2 if D is None else i in D] for i, a in enumerate(self.own)]
-        own = self.multipliers if sets is None else sets
-        return sum(self.multipliers[T] ** 2 * math.prod(ends[i] for i in T) for T in own)
+        own = self.used if sets is None else {T: self.used[T] for T in sets}
+        ends = {T: [a.ends[2 if D is None else i in D] for i, a in own[T].items()] for T in own}
+        return sum(self.multipliers[T] ** 2 * math.prod(x) for T, x in ends.items())
 
     def moved(self) -> Fraction | int:
         """4. Sensitivity: the largest squared change of all integers before noise, for u = 1."""
-        if grows := [i for i in {*itertools.chain(*self.tables)} if "unit" in self.own[i].given]:
-            return self.paid(grows)
-        if self.record["neighbors"] == "add-remove":
-            return self.inner()
+        grows = [i for i in {*itertools.chain(*self.tables)} if "unit" in self.own[i].given]
+        if grows or self.record["neighbors"] == "add-remove":
+            return self.paid(grows) if grows else self.inner()
         self.many = len(free := {i for T in self.multipliers for i in T} - {*self.public}) > 14
         need(len(self.multipliers) << len(free) < 10**7, "too many attributes", NotImplementedError)
         sets = (D for k in range(len(free) + 1) for D in itertools.combinations(free, k))
@@ -302,12 +305,10 @@ class Stream(Release):
         self.growth, self.ticks = noise["time_sensitivity_squared"], record["ticks"]
         n, self.apart, reports = sizes = [self.ticks[key] for key in ("n", "apart", "reports")]
         need(all(type(x) is int and x > 0 for x in sizes), "ticks")
-        self.reports = min(reports, (n - 1) // self.apart + 1)
+        self.reports, self.records = min(reports, (n - 1) // self.apart + 1), list[dict[str, Any]]()
         self.rows = [list(map(int, row.split(" "))) for row in record["time_matrix"]]
-        own = [len(row) for row in self.rows if row[-1] > 0]
-        need(own == [*range(1, n + 1)], "time_matrix is not triangular, or a tick is not measured")
+        need([len(x) for x in self.rows if x[-1] > 0] == [*range(1, n + 1)], "a tick is unmeasured")
         self.tables = [*{tuple(sorted(self.at(term))) for term in self.asked}]
-        self.records = list[dict[str, Any]]()
 
     def check_unit(self) -> None:
         super().check_unit()
@@ -327,9 +328,8 @@ class Stream(Release):
         for t, at in enumerate(folders, 1):
             self.records.append(own := parsed((at / "release.json").read_bytes().decode()))
             need((own["format"], own["tick"]) == ("gaussnoise.stream-tick/1", t), f"no tick {t}")
-            files = [f"{what}/{e['file']}" for what in ("period", "cumulative") for e in own[what]]
-            tick = Folder(at, own)
-            tick.tabled, tick.free = {*files}, ()
+            tick, parts = Folder(at, own), ("period", "cumulative")
+            tick.tabled, tick.free = {f"{x}/{e['file']}" for x in parts for e in own[x]}, ()
             tick.check_files()
         self.say(f"{len(folders)} ticks from 1 on: each of their files has the stated sha256")
         if "private" in there:

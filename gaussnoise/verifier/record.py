@@ -140,18 +140,18 @@ def taking_part(one: Stream) -> str:
 
 def check_request(one: Release, unit: str, weights: list[float], bases: Any, more: Any) -> None:
     """Check the text of the unit, and the sha256 of the request made from these arguments."""
-    record, plan = one.record, one.plan
-    rows = itertools.chain(*one.noise.get("contrasts", {}).values(), record.get("time_matrix", ()))
+    record, plan, own = one.record, one.plan, one.noise.get("contrasts", {})
+    in_sets = [(x["attribute"], x["contrasts"]) for x in one.noise.get("contrasts_in_sets", ())]
+    need({name for name, _ in in_sets} <= {*own} <= {*one.names}, "matrices of other attributes")
+    rows = itertools.chain(record.get("time_matrix", ()), *own.values(), *(C for _, C in in_sets))
     need(all(" ".join(str(int(x)) for x in row.split(" ")) == row for row in rows), "integers")
     need(record["privacy_unit"] == unit, f"privacy_unit is not {unit!r}")
     need(plan["weights"] == (None if plan["targets"] else weights), "weights of the plan")
     late = ["person", "per_person", "public", "ranges", "title", "source"]
     w = one.weight and {"weight": [one.weight["column"], f"{one.weight['most']:.9g}"]}
     request = (w or {}) | {key: plan[key] for key in late if plan.get(key) is not None}
-    request |= {
-        "schema": plan["schema"],
-        "marginals": [sorted(map(one.names.index, t)) for t in one.asked],
-    }
+    marginals = [sorted(map(one.names.index, t)) for t in one.asked]
+    request |= {"schema": plan["schema"], "marginals": marginals}
     request |= {"weights": [f"{weight:.9g}" for weight in weights], "p": plan["p"]}
     request |= {"neighbors": record["neighbors"], "rho": f"{record['privacy']['rho']:.9g}"}
     request |= {key: plan["privacy"][key] for key in ["scale"] if key in plan["privacy"]}

@@ -75,7 +75,7 @@ def means_of(folder: Combined) -> tuple[dict[Axes, list[Fraction]], Units, dict[
             exact, unit = T[:1] == (-1,), (of.units | of.counts)[T]
             axes = folder.at(of.names[i] for i in T[exact:])
             need([*axes] == sorted(axes), "attributes in another order", NotImplementedError)
-            unit *= math.prod(of.own[i].divisor for i in T if not exact)
+            unit *= math.prod(a.divisor for a in of.measuring(T).values())
             blur = float((Fraction(slack) + 1) / unit) if slack >= 0.25 else 0.0
             share = Fraction(1) if exact else 1 / of.noise[T]
             found = every.setdefault((-1,) * exact + axes, [])
@@ -127,7 +127,7 @@ def check_combined(folder: Combined) -> None:
         estimates, error = of.read(folder.path, entry, noise, 1e-12)
         values, bits = dyadic(estimates)
         for T in (T for T in means if {*T} - {-1} <= {*S}):
-            axes = [of.own[i] for i in T if T[0] != -1]
+            axes = of.measuring(T).values()
             slack = 4 * error * math.sqrt(math.prod(a.square for a in axes)) + blurs[T]
             slack += math.prod(a.blur for a in axes) * 2.0**-49 * float(max(map(abs, means[T])))
             found = (Fraction(x, 1 << bits) for x in of.margin(S, values, T))

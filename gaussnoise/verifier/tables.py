@@ -1,8 +1,8 @@
 """7. Deviations and 8. Estimates: checks of tables against the noisy integers.
 
-Let [v_i, R_i] be the inverse of the matrix with rows (1, ..., 1) and C_i. From noisy integers y_T,
-table S is x_S = Σ_{T⊆S} (⊗_{i∈T} R_i) y_T / (u s_T) ⊗_{i∈S∖T} v_i; see privacy.py for C_i, u and
-s_T.
+Let [v_i, R_{T,i}] be the inverse of the matrix with rows (1, ..., 1) and C_{T,i}; v_i is the same
+for all T. From noisy integers y_T, table S is x_S = Σ_{T⊆S} (⊗_{i∈T} R_{T,i}) y_T / (u s_T)
+⊗_{i∈S∖T} v_i; see privacy.py for C_{T,i}, u and s_T.
 """
 
 import csv
@@ -78,27 +78,34 @@ class Cells(NamedTuple):
     matrix: list[list[int]] | None
     square: int  # squared length of the longest column of C
     own: list[int]  # variances of its cells under unit noise on C, times ONE
-    rest: list[int]  # squared weights of a total in its cells, times ONE
+    shares: list[int]  # v, the shares of a total in its cells, times ONE
     divisor: int  # divisor * C C^+ is an integer matrix; n if all cells are alike
     blur: float  # the factor by which inverting C enlarges rounding errors
     solved: bool  # whether C was inverted
+    in_sets: dict[frozenset[str], Any]  # sets with another C, by names: these cells with it
 
 
 def spread_of(rows: Matrix) -> tuple[list[int], list[int]]:
-    """Return the squared norms of the rows of R, and the squares of v, for rows of [v, R]."""
-    return [sum(x * x for x in row[1:]) // ONE for row in rows], [x * x // ONE for x, *_ in rows]
+    """Return the squared norms of the rows of R, and v, for rows of [v, R]."""
+    return [sum(x * x for x in row[1:]) // ONE for row in rows], [x for x, *_ in rows]
 
 
 def cells_of(attribute: Attribute, labels: list[str], rows: object) -> Cells:
     """Return the cells of an attribute; ``rows`` is true if the record has its matrix C."""
     n, C, square = attribute.n, attribute.matrix, attribute.square
     if C is None or not rows:
-        own, rest = [ONE * (n - 1) // (n**3 if n > 2 else 4)] * n, [ONE // n**2] * n
-        return Cells(labels, C, square, own, rest, n, 2.0, solved=False)
+        own, shares = [ONE * (n - 1) // (n**3 if n > 2 else 4)] * n, [ONE // n] * n
+        return Cells(labels, C, square, own, shares, n, 2.0, False, {})
     inverse = inverse_of([[1] * n, *C], ONE)
-    own, rest = spread_of(inverse)
     blur = math.prod(max(sum(map(abs, row)) for row in rows) for rows in (inverse, C)) / ONE
-    return Cells(labels, C, square, own, rest, 1, blur, n > 1)
+    return Cells(labels, C, square, *spread_of(inverse), 1, blur, n > 1, {})
+
+
+def is_spread_alike(one: Cells, other: Cells) -> bool:
+    """Return whether C u = 0 for both matrices, with one vector of integers u: v is the same."""
+    top, rows = max(one.shares), [*(one.matrix or ()), *(other.matrix or ())]
+    multiples = ([(2 * q * x + top) // (2 * top) for x in one.shares] for q in range(1, 1025))
+    return any(all(sum(map(mul, row, u)) == 0 for row in rows) for u in multiples)
 
 
 def along(values: list[Any], lead: int, own: Cells, measured: bool) -> list[Any]:
@@ -118,16 +125,16 @@ def along(values: list[Any], lead: int, own: Cells, measured: bool) -> list[Any]
     return found
 
 
-def variances(S: list[Cells], weights: dict[Axes, int], axis: int = 0) -> list[int]:
-    """Return every cell's variance, ``Σ_T weights[T] ⊗_{i∈T} own_i ⊗_{i∉T} rest_i``, in table S."""
-    if axis == len(S):
+def variances(factors: list[dict[int, list[int]]], weights: dict[Axes, int]) -> list[int]:
+    """Return ``Σ_K weights[K] ⊗_a factors[a][K_a]``, a number for every cell."""
+    if not factors:
         return [weights.get((), 0)]
-    mine = {T[1:]: w for T, w in weights.items() if T[:1] == (axis,)}
-    other = {T: w for T, w in weights.items() if T[:1] != (axis,)}
-    found = []
-    for e, v in zip(S[axis].own, S[axis].rest, strict=True):
-        mixed = {T: (mine.get(T, 0) * e + other.get(T, 0) * v) // ONE for T in {*mine, *other}}
-        found += variances(S, mixed, axis + 1)
+    found, own = list[int](), factors[0]
+    for cell in range(len(own[0])):
+        mixed = dict[Axes, int]()
+        for K, w in weights.items():
+            mixed[K[1:]] = mixed.get(K[1:], 0) + w * own[K[0]][cell] // ONE
+        found += variances(factors[1:], mixed)
     return found
 
 
@@ -269,8 +276,15 @@ class Tables:
         """Return the variance of each cell of S, from the noise variances of the measurements."""
         inside = {T: noise[T] for T in subsets(S) if T in noise}
         top = max(inside.values(), default=Fraction(1))
-        shares = {tuple(map(S.index, T)): int(ONE * v / top) for T, v in inside.items()}
-        return [variance / ONE * float(top) for variance in variances(own, shares)]
+        factors = [  # of a total, of C, and of each other matrix
+            {0: [x * x // ONE for x in a.shares]} | {id(x): x.own for x in (a, *a.in_sets.values())}
+            for a in own
+        ]
+        given, weights = dict(zip(S, own, strict=True)), dict[Axes, int]()
+        for T, v in inside.items():
+            used = {i: id(a) for i, a in self.measuring(T, given).items()}
+            weights[tuple(used.get(i, 0) for i in S)] = int(ONE * v / top)
+        return [variance / ONE * float(top) for variance in variances(factors, weights)]
 
     def check_entry(self, entry: Any, deviations: list[float], close: float) -> None:
         """Check a table's entry in the record; ``close`` is the tolerance of ``deviations``."""
@@ -290,12 +304,18 @@ class Tables:
         need(all(agree), f"the deviation stated of {name}")
 
     # ---- 8. Estimates
+    def measuring(self, T: Axes, own: Any = ()) -> dict[int, Cells]:
+        """Return the attributes of T with the matrices of its measurement; {} for exact counts."""
+        names, own = frozenset(self.names[i] for i in T), own or self.own
+        return {i: own[i].in_sets.get(names, own[i]) for i in T if T[0] != -1}
+
     def margin(self, S: Axes, values: list[Any], T: Axes) -> list[Any]:
-        """Return sums over attributes outside T, times C_i for i in T unless T[0] is -1."""
+        """Return sums over attributes outside T, times C_{T,i} for i in T unless T[0] is -1."""
+        used = self.measuring(T)
         for k in reversed(range(len(S))):
             if T[:1] != (-1,) or S[k] not in T:
                 lead = math.prod(self.sizes[i] for i in S[:k])
-                values = along(values, lead, self.own[S[k]], S[k] in T)
+                values = along(values, lead, used.get(S[k], self.own[S[k]]), S[k] in T)
         return values
 
     def check_integers(self, name: str, S: Axes, table: Any, error: float, units: Units) -> None:
@@ -307,7 +327,7 @@ class Tables:
         for T, unit in units.items():
             if not {*T} - {-1} <= {*S}:
                 continue
-            of = [self.own[i] for i in T if T[0] != -1]
+            of = self.measuring(T).values()
             exact = unit * math.prod(a.divisor for a in of)
             slack = error * math.sqrt(math.prod(a.square for a in of)) * float(exact)
             if slack > 0.25 and self.alone and sum({*T} <= {*R} for R in self.tables) == 1:
@@ -342,6 +362,13 @@ class Measured(Tables):
         domain, matrices = domain_of(one), one.noise.get("contrasts", {})
         pairs = zip(one.own, domain, strict=True)
         own = [cells_of(a, entry["labels"], entry["name"] in matrices) for a, entry in pairs]
+        made = dict(zip(one.own, own, strict=True))
+        for T, i, a in ((T, i, a) for T, used in one.used.items() for i, a in used.items()):
+            if a not in made:
+                made[a] = cells_of(a, own[i].labels, True)
+                need(is_spread_alike(own[i], made[a]), f"{one.names[i]!r} spreads totals apart")
+            if made[a] is not own[i]:
+                own[i].in_sets[frozenset(one.names[k] for k in T)] = made[a]
         self.units = {T: Fraction(s * one.unit) / one.most for T, s in one.multipliers.items()}
         sigma = Fraction(one.noise["sigma"])
         super().__init__(one, own, {T: (sigma / u) ** 2 for T, u in self.units.items()})

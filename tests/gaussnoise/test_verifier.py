@@ -28,7 +28,7 @@ from gaussnoise.cli.app import run
 pytestmark = pytest.mark.usefixtures("quick_pictures")
 
 FILES = sorted(Path(verifier.__file__).parent.glob("[!_]*.py"))
-TOTAL = 1640  # lines of all files
+TOTAL = 1664  # lines of all files
 SEX, REGION = gn.Attribute("sex", ["F", "M"]), gn.Attribute("region", ["N", "S", "W"])
 AGE = gn.Attribute("age", edges=[0, 18, 40, 65, 90], other="unknown")
 PAY = gn.Attribute("pay", clip=[0, 5000])
@@ -39,6 +39,10 @@ HALVES = gn.Attribute("region", ["N", "S", "W"], groups={"half": {"U": ["N", "W"
 PREFIXES = [{"sex": "identity", "age": "prefix"}, {"region": "identity"}]
 LIFE = {"life": {"child": [0, 18], "adult": [18, 90]}}
 LIVES = gn.Attribute("age", edges=[0, 18, 40, 65, 90], other="unknown", groups=LIFE)
+# attributes that are asked about in several ways, and a number with squares
+SETS = [{"sex": None, "age": "life"}, {"age": "prefix"}, {"age": "identity", "region": "half"}]
+SETS += [{"region": "identity"}]
+SUMS_AND_SQUARES = [{"pay": None}, {"pay": "sum", "sex": "identity"}]
 WHEN = gn.Attribute("when", edges=["2020-01-01", "2020-01-01 12:30", "2020-01-03"])
 HERE = gn.Attribute("here", [True, False], other="?")
 RHO, BY_PERSON, SIGNED = gn.zCDP(0.1), "of each person", "signed, with a verifier"
@@ -70,6 +74,8 @@ KINDS = {
     "times and truth values": lambda: gn.plan(gn.Schema([HERE, WHEN]), 2, RHO),
     "numbers that no table has": lambda: gn.plan(SUMS, [("sex", "region")], RHO),
     "moments about a whole number": lambda: gn.plan(gn.Schema([SEX, MOMENTS]), 2, RHO),
+    "matrices of sets": lambda: gn.plan(gn.Schema([SEX, LIVES, HALVES]), SETS, RHO),
+    "squares in sets": lambda: gn.plan(gn.Schema([SEX, MOMENTS]), SUMS_AND_SQUARES, RHO),
     SIGNED: lambda: gn.plan(COUNTS, 1, RHO),
 }
 # of column_means: the range is known, or found with a part of the budget
@@ -187,7 +193,7 @@ def test_a_folder_of_every_kind_passes(folders):
         assert sum(line.startswith("checked") for line in lines) >= 7
         proven = any(line.startswith("checked    gamma_lower") for line in lines)
         bases = ("prefixes", "replaced prefixes", "groups", "groups of bins", "sums", BY_PERSON)
-        bases += ("moments about a whole number",)
+        bases += ("moments about a whole number", "matrices of sets", "squares in sets")
         assert proven == (name not in bases)
         assert lines[-1].startswith("unchecked")
 
@@ -200,7 +206,7 @@ def test_no_changed_folder_passes(kind, folders, tmp_path):
     assert fault(copy.at) is None
 
 
-@pytest.mark.parametrize("kind", ["counts", "public", "prefixes", "sums"])
+@pytest.mark.parametrize("kind", ["counts", "public", "prefixes", "sums", "matrices of sets"])
 def test_no_value_of_the_record_is_left_out(kind, folders, tmp_path):
     """Every text and number is changed once; only words and conversions are not checked."""
     rng, copy, passed = random.Random(kind), Copy(folders[kind], tmp_path / "copy"), []

@@ -46,6 +46,9 @@ STREAMS = {
     "prefixes": lambda: gn.plan(
         SCHEMA, PREFIXES, gn.zCDP(0.1), rows_per_person=2, over=Ticks(3)
     ),
+    "matrices of sets": lambda: gn.plan(
+        SCHEMA, [{"age": "prefix"}, ("sex", "age")], gn.zCDP(0.1), over=Ticks(3)
+    ),
 }  # fmt: skip
 # words, conversions, and the bracket over time, which the verifier says it does not check
 WORDS = re.compile(
@@ -286,8 +289,8 @@ def test_a_negative_or_missing_tick_in_the_time_matrix_is_found(streams, tmp_pat
     copy = Copy(streams["one report"], tmp_path / "lie")
     for row, words in (
         ("-5 3", None),
-        ("5 0", "a tick is not measured"),
-        ("5 -3", "a tick is not"),
+        ("5 0", "a tick is unmeasured"),
+        ("5 -3", "a tick is unmeasured"),
     ):
         record = copy.read("stream.json")
         record["time_matrix"][1] = row

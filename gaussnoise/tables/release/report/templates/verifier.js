@@ -586,10 +586,10 @@ const verifier = (() => {
     const isClipped = entry.has("clip"), base = entry.get("base");
     const squares = isClipped && base instanceof Map && at(base, "degrees").includes(2n);
     const parts = isClipped ? (squares ? 3n : 2n) : entry.has("unit") ? 2n : null;
-    const own = { labels, texts, n, N, matrix: null, divisor: N, blur: 2, squares, parts };
+    const own = { labels, texts, n, N, matrix: null, divisor: N, blur: 2, squares, parts, others: new Map() };
     if (rows === undefined) {
       own.variance = Array(n).fill((ONE * (N - 1n)) / (n > 2 ? N ** 3n : 4n));
-      own.share = Array(n).fill(ONE / N ** 2n);
+      own.share = Array(n).fill(ONE / N);
       if (n > 2) return { ...own, square: N * N - N, longest: N * N - N, least: -N };
       return { ...own, matrix: [[1n, -1n]], square: N - 1n, longest: N - 1n, least: 1n - N };
     }
@@ -612,9 +612,20 @@ const verifier = (() => {
     return {
       ...own, matrix: C, divisor: 1n, square, longest, least: lowest, solved: n > 1,
       variance: R.map((row) => sum(row.slice(1).map((x) => x * x)) >> BITS),
-      share: R.map((row) => (row[0] * row[0]) >> BITS),
+      share: R.map((row) => row[0]),
       blur: C.length ? new Fraction(length(R) * length(C), ONE).number : 0,
     };
+  }
+
+  // Whether C u = 0 for both matrices and one vector of integers u: then they spread totals alike.
+  function* isSpreadAlike(one, other) {
+    const top = most(one.share), rows = [...(one.matrix ?? []), ...(other.matrix ?? [])];
+    for (let q = 1n; q <= 1024n; q++) {
+      const u = one.share.map((x) => floor(2n * q * x + top, 2n * top)); // the nearest to q v / max v
+      if (rows.every((row) => sum(row.map((x, k) => x * u[k])) === 0n)) return true;
+      yield;
+    }
+    return false;
   }
 
   // C, or the sum, along the axis of an attribute that follows ``lead`` cells of others.
@@ -641,17 +652,17 @@ const verifier = (() => {
     return found;
   }
 
-  // The sum over T of weight_T times the variances of T's cells and the shares of the others.
-  function* variances(own, weights) {
-    if (!own.length) return [weights.get("") ?? 0n];
-    const [first, ...others] = own, made = new Map(), found = [];
-    for (let k = 0; k < first.n; k++) {
-      const [e, v] = [first.variance[k], first.share[k]], name = `${e} ${v}`;
+  // The sum over texts K of weight_K times, for each attribute, that one of its factors whose number K has in its place.
+  function* variances(factors, weights) {
+    if (!factors.length) return [weights.get("") ?? 0n];
+    const [first, ...others] = factors, made = new Map(), found = [];
+    for (let k = 0; k < first[0].length; k++) {
+      const own = first.map((factor) => factor[k]), name = own.join(" ");
       if (!made.has(name)) {
         const mixed = new Map();
-        for (const [T, weight] of weights) { // a text of a 0 or 1 for each attribute
-          const part = (weight * (T[0] === "1" ? e : v)) >> BITS;
-          mixed.set(T.slice(1), (mixed.get(T.slice(1)) ?? 0n) + part);
+        for (const [K, weight] of weights) {
+          const part = (weight * own[K.charCodeAt(0)]) >> BITS;
+          mixed.set(K.slice(1), (mixed.get(K.slice(1)) ?? 0n) + part);
         }
         made.set(name, yield* variances(others, mixed));
       }
@@ -823,6 +834,16 @@ const verifier = (() => {
         const scale = sigma.times(this.most).over(s * this.unit);
         this.noises.set(key, { T, v: scale.times(scale) });
       }
+      for (const entry of this.noise.get("contrasts_in_sets") ?? []) {
+        const name = at(entry, "attribute"), [i] = this.at([name]), other = yield* attribute(domain[i], at(entry, "contrasts"));
+        need(matrices.has(name) && !domain[i].has("unit") && at(record, "neighbors") === "add-remove", `matrices of ${quote(name)} in sets`);
+        need(yield* isSpreadAlike(this.own[i], other), `matrices of ${quote(name)} spread totals in other ways`);
+        for (const names of at(entry, "sets")) {
+          const T = this.inOrder(names), isFirst = T.includes(i) && !this.own[i].others.has(this.keyOf(T));
+          need(isFirst && this.multipliers.has(`${T}`), `a set of ${quote(name)}`);
+          this.own[i].others.set(this.keyOf(T), other);
+        }
+      }
       this.exchanged = at(record, "neighbors") === "replace";
       this.moving = at(record, "neighbors") === "add-remove" || at(record, "person") !== null;
       const usual = new Map(this.schema.map((entry) => [at(entry, "name"), entry.get("base") ?? "identity"]));
@@ -832,6 +853,15 @@ const verifier = (() => {
       const inOrder = (term) => [...term].sort(([a], [b]) => this.positions.get(a) - this.positions.get(b));
       this.terms = given.map((term) => new Map(inOrder(term).map(([name, x]) => [name, x ?? usual.get(name)])));
       this.asked = this.terms.map((term) => this.at(term.keys()));
+    }
+
+    keyOf(T) {
+      return JSON.stringify(T.map((i) => this.names[i]).sort());
+    }
+
+    // The attributes of T with the matrices by which T is measured.
+    measuring(T) {
+      return T.map((i) => this.own[i].others.get(this.keyOf(T)) ?? this.own[i]);
     }
 
     cells(S) {
@@ -932,7 +962,7 @@ const verifier = (() => {
       const grows = [...new Set(this.sets.flat())].filter((i) => this.domain[i].has("unit"));
       if (grows.length) return this.paid(grows);
       const parts = [...this.multipliers.values()].map(({ T, s }) => [T, s * s]);
-      const lengths = (T, skip) => product(T.filter(skip).map((i) => this.own[i].square));
+      const lengths = (T, has) => product(this.measuring(T).filter((_, k) => has(T[k])).map((own) => own.square));
       const whole = sum(parts.map(([T, x]) => x * lengths(T, () => true)));
       if (!this.exchanged) return whole;
       const free = [...new Set(parts.flatMap(([T]) => T))].filter((i) => !this.public.includes(i));
@@ -961,7 +991,7 @@ const verifier = (() => {
       for (const { T, s } of this.multipliers.values()) {
         const [number = -1, ...more] = T.map((i) => grows.indexOf(i)).filter((k) => k >= 0);
         need(!more.length, "a product of such numbers");
-        sums[number + 1] += s * s * product(T.map((i) => this.own[i].square));
+        sums[number + 1] += s * s * product(this.measuring(T).map((own) => own.square));
       }
       this.say(`budgets that grow with numbers pay for any numbers in ${rows} row(s)`);
       return squares.map((t, k) => t.times(sums[k])).reduce((a, b) => (a.atMost(b) ? b : a));
@@ -979,7 +1009,7 @@ const verifier = (() => {
       need(cells <= 64n, "too many numbers together", Unknown);
       if (!joined.flat().some((i) => this.own[i].squares)) return [0n, 0n];
       const rounded = [...this.multipliers.values()].filter(({ T }) => !T.some((i) => this.domain[i].has("unit")));
-      const lengths = rounded.map(({ T, s }) => s * s * product(T.map((i) => this.own[i].longest)));
+      const lengths = rounded.map(({ T, s }) => s * s * product(this.measuring(T).map((own) => own.longest)));
       return [sum(lengths), 7n * cells];
     }
 
@@ -1177,9 +1207,14 @@ const verifier = (() => {
     *deviations(S, own = S.map((i) => this.own[i])) {
       const inside = [...this.noises.values()].filter(({ T }) => isInside(T, S));
       const top = inside.reduce((a, { v }) => (a.atMost(v) ? v : a), new Fraction(0n));
-      const shares = new Map(inside.map(({ T, v }) =>
-        [S.map((i) => (T.includes(i) ? "1" : "0")).join(""), top.above ? v.over(top).scaled : 0n]));
-      const squares = yield* variances(own, shares), scale = Math.sqrt(top.number);
+      const kinds = own.map((a) => [a, ...new Set(a.others.values())]); // by which matrix
+      const factors = kinds.map(([a, ...others]) => [a.share.map((x) => (x * x) >> BITS), a.variance, ...others.map((b) => b.variance)]);
+      const weights = new Map(inside.map(({ T, v }) => {
+        const used = own.map((a) => a.others.get(this.keyOf(T)) ?? a);
+        const K = S.map((i, k) => (T.includes(i) ? 1 + kinds[k].indexOf(used[k]) : 0));
+        return [String.fromCharCode(...K), top.above ? v.over(top).scaled : 0n];
+      }));
+      const squares = yield* variances(factors, weights), scale = Math.sqrt(top.number);
       return squares.map((x) => Math.sqrt(Number(x) / 2 ** 256) * scale);
     }
 
@@ -1202,9 +1237,11 @@ const verifier = (() => {
 
     // The measured vector of T, or the sums over all attributes but T, of a table of S.
     *margin(S, values, T, counts) {
+      const used = this.measuring(T);
       for (let k = S.length - 1; k >= 0; k--) {
         if (counts && T.includes(S[k])) continue;
-        values = yield* along(values, this.cells(S.slice(0, k)), this.own[S[k]], T.includes(S[k]));
+        const own = used[T.indexOf(S[k])] ?? this.own[S[k]];
+        values = yield* along(values, this.cells(S.slice(0, k)), own, T.includes(S[k]));
       }
       return values;
     }
@@ -1212,7 +1249,7 @@ const verifier = (() => {
     // Compare the integers that got noise, and exact counts, with those of other tables.
     *checkIntegers(name, S, { values, bits, error }, wanted) {
       for (const { T, factor, counts } of wanted) {
-        const measured = counts ? [] : T.map((i) => this.own[i]);
+        const measured = counts ? [] : this.measuring(T);
         const scale = factor.times(product(measured.map((a) => a.divisor)));
         let slack = error * Math.sqrt(Number(product(measured.map((a) => a.longest)))) * scale.number;
         const key = `${counts ? "counts" : ""} ${T}`;
@@ -1524,7 +1561,8 @@ const verifier = (() => {
         yield* one.open(inner);
         this.sources.push([folder.split("/")[1], one]);
         const asked = new Set(one.sets.flat());
-        const alike = (a, b) => same([a.texts, a.matrix, a.divisor], [b.texts, b.matrix, b.divisor]);
+        const matricesOf = (a) => new Map([...a.others].map(([key, other]) => [key, other.matrix]));
+        const alike = (a, b) => same([a.texts, a.matrix, a.divisor, matricesOf(a)], [b.texts, b.matrix, b.divisor, matricesOf(b)]);
         one.names.forEach((name, i) => {
           const own = [one.domain[i], one.own[i]];
           if (!known.has(name)) known.set(name, own);
@@ -1608,7 +1646,7 @@ const verifier = (() => {
     *checkMeans(name, S, { values, bits, error }, means) {
       for (const { T, counts, mean, blur } of means) {
         if (!isInside(T, S)) continue;
-        const of = counts ? [] : T.map((i) => this.own[i]), largest = Number(most(mean.map(abs))) / 2 ** 256;
+        const of = counts ? [] : this.measuring(T), largest = Number(most(mean.map(abs))) / 2 ** 256;
         const slack = 4 * error * Math.sqrt(Number(product(of.map((a) => a.longest)))) + blur
           + of.reduce((a, b) => a * b.blur, 1) * 2 ** -49 * largest;
         const found = yield* this.margin(S, values, T, counts);
@@ -1655,8 +1693,10 @@ const verifier = (() => {
   function* weighed(own, rows) {
     const { n, N } = own, R = own.matrix ? yield* inverse([Array(n).fill(1n), ...own.matrix])
       : own.texts.map((_, i) => [ONE / N, ...own.texts.map((_, k) => ((i === k ? N - 1n : -1n) * ONE) / N ** 2n)]);
-    const squares = rows.map((row) => R[0].map((_, k) => (sum(row.map((x, i) => x * R[i][k])) ** 2n) >> BITS));
-    return { ...own, variance: squares.map((row) => sum(row.slice(1))), share: squares.map(([first]) => first) };
+    const forms = rows.map((row) => R[0].map((_, k) => sum(row.map((x, i) => x * R[i][k])))), others = new Map();
+    for (const [key, other] of own.others) others.set(key, yield* weighed(other, rows));
+    const variance = forms.map((form) => sum(form.slice(1).map((x) => (x * x) >> BITS)));
+    return { ...own, variance, share: forms.map(([first]) => first), others };
   }
 
   // Counts, or sums or means of a number, by labels joined as JSON; null if no table has them.
