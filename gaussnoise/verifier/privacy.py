@@ -13,7 +13,7 @@ import json
 import math
 import sys
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from operator import mul
 from pathlib import Path
@@ -123,6 +123,7 @@ class Attribute:
         need(n > 0 and given.get("unit", 1) > 0, f"labels of {name!r}")
         self.given, self.n, self.matrix = given, n, None  # n I - 1 1'
         self.square, self.ends = n * n - n, (n * n - n, -n, n * n - n)  # C's columns: see below
+        self.lengths = [n * n - n] * n
         if rows is not None or n < 3:
             C = [[1, -1][:n]] if rows is None else [[*map(int, row.split(" "))] for row in rows]
             need(rows is None or [*map(len, C)] == [n] * (n - 1), f"the matrix of {name!r}")
@@ -133,6 +134,7 @@ class Attribute:
                 w = [[(K - s) * (K - t), (K - s) * t + s * (K - t), s * t] for s, t in at]
                 w, one = w + [[0, 0, 0, K * K]] * (n - 3), K**4
                 columns = [[sum(map(mul, x, row)) for row in C] for x in w]
+            self.lengths = [sum(map(mul, x, x)) for x in columns]
             dots = [sum(map(mul, *x)) for x in itertools.combinations_with_replacement(columns, 2)]
             self.ends = -(-max(dots) // one), min(dots) // one, self.square * ("unit" not in given)
 
@@ -159,9 +161,11 @@ class Release(Folder):
         self.moving = record["person"] is not None or moves
         self.tables = [self.at(entry["attributes"]) for entry in record["marginals"]]
         self.used = {T: {i: self.own[i] for i in T} for T in self.multipliers}  # with C_{T,i}
+        self.several = set[int]()  # attributes with other matrices in some sets
         for x in noise.get("contrasts_in_sets", ()):
             one = Attribute(name := x["attribute"], schema[name], x["contrasts"])
-            i, proven = self.names.index(name), moves and "unit" not in one.given
+            self.several.add(i := self.names.index(name))
+            proven = moves and "unit" not in one.given and not one.squares
             for T in map(self.at, x["sets"]):  # each measures it, and is listed once
                 need(proven and self.used.get(T, {}).get(i) is self.own[i], f"sets of {name!r}")
                 self.used[T][i] = one
@@ -184,18 +188,33 @@ class Release(Folder):
         parts = self.weight or any(self.own[i].in_parts for S in self.tables for i in S)
         need(str(self.unit) in [str(1 << b) for b in (range(10, 21) if parts else [0])], "units")
 
-    def inner(self, D: Axes | None = (), sets: Iterable[Axes] | None = None) -> int:
+    def summed(self, factor: Callable[[int, Attribute], int], sets: Iterable[Axes] = ()) -> int:
+        """Return the sum over T of s_T² times a factor of each attribute i of T with C_{T,i}."""
+        own = {T: itertools.starmap(factor, self.used[T].items()) for T in sets or self.used}
+        return sum(self.multipliers[T] ** 2 * math.prod(x) for T, x in own.items())
+
+    def inner(self, D: Axes = ()) -> int:
         """Return the least inner product of the measurements of two rows that differ in D."""
-        # affine in each attribute's inner product, so least where each is extreme; None: V
-        own = self.used if sets is None else {T: self.used[T] for T in sets}
-        ends = {T: [a.ends[2 if D is None else i in D] for i, a in own[T].items()] for T in own}
-        return sum(self.multipliers[T] ** 2 * math.prod(x) for T, x in ends.items())
+        # affine in each attribute's inner product, so least where each is extreme
+        return self.summed(lambda i, a: a.ends[i in D])
+
+    def longest(self, sets: Sequence[Axes] = ()) -> int:
+        """Return the largest squared length of the measurements of one row."""
+        free = sorted(self.several & {*itertools.chain(*(sets or self.used))})
+        few = math.prod(self.own[i].n for i in free) * len(self.used) < 10**7
+        need(few, "too many categories", NotImplementedError)
+
+        def length(row: Axes) -> int:  # others: their longest column
+            x = dict(zip(free, row, strict=True))
+            return self.summed(lambda i, a: a.lengths[x[i]] if i in x else a.ends[0], sets)
+
+        return max(map(length, itertools.product(*(range(self.own[i].n) for i in free))))
 
     def moved(self) -> Fraction | int:
         """4. Sensitivity: the largest squared change of all integers before noise, for u = 1."""
         grows = [i for i in {*itertools.chain(*self.tables)} if "unit" in self.own[i].given]
         if grows or self.record["neighbors"] == "add-remove":
-            return self.paid(grows) if grows else self.inner()
+            return self.paid(grows) if grows else self.longest()
         self.many = len(free := {i for T in self.multipliers for i in T} - {*self.public}) > 14
         need(len(self.multipliers) << len(free) < 10**7, "too many attributes", NotImplementedError)
         sets = (D for k in range(len(free) + 1) for D in itertools.combinations(free, k))
@@ -210,11 +229,11 @@ class Release(Folder):
         apart = all(self.names[i] in scales and self.own[i].matrix == [[0, 1]] for i in grows)
         need(apart and self.unit == 1 << 20, "sums are not measured apart, or without a scale")
         need(all(len({*T} & {*grows}) < 2 for T in self.multipliers), "a product of such numbers")
-        sums = [Fraction(self.inner(sets=[T for T in self.multipliers if {*T}.isdisjoint(grows)]))]
+        sums = [Fraction(self.longest([T for T in self.used if {*T}.isdisjoint(grows)]))]
         for i in grows:
             end = Fraction(str(self.own[i].given["unit"])) * 2**20 * k  # k rows cost k^2 as much
             t = Fraction(str(scales[self.names[i]])) / end
-            sums.append(t**2 * self.inner(sets=[T for T in self.multipliers if i in T]))
+            sums.append(t**2 * self.longest([T for T in self.used if i in T]))
         self.say(f"(1 + sum of squares) {float(max(sums)):.6g}: any numbers in {k} row(s)")
         return max(sums)
 
@@ -223,7 +242,7 @@ class Release(Folder):
         for check in (self.check_files, self.check_unit, self.check_measured):
             check()
         record, noise, k = self.record, self.noise, self.record["rows_per_person"]
-        M, V, u = self.moved(), self.inner(None), self.unit
+        M, V, u = self.moved(), self.summed(lambda _, a: a.ends[2]), self.unit
         joined = [frozenset[int]()]  # numbers that tables join
         for J in {frozenset(i for i in S if self.own[i].in_parts) for S in self.tables}:
             joined.append(J.union(*(x for x in joined if x & J)))

@@ -590,13 +590,14 @@ const verifier = (() => {
     if (rows === undefined) {
       own.variance = Array(n).fill((ONE * (N - 1n)) / (n > 2 ? N ** 3n : 4n));
       own.share = Array(n).fill(ONE / N);
+      own.lengths = Array(n).fill(n > 2 ? N * N - N : N - 1n);
       if (n > 2) return { ...own, square: N * N - N, longest: N * N - N, least: -N };
       return { ...own, matrix: [[1n, -1n]], square: N - 1n, longest: N - 1n, least: 1n - N };
     }
     const C = rows.map(integers);
     need(C.length === n - 1 && C.every((row) => row.length === n), `the matrix of ${quote(at(entry, "name"))}`);
     let points = labels.map((_, k) => C.map((row) => row[k])), one = 1n, square = 0n, lowest;
-    const longest = most(points.map((x) => sum(x.map((value) => value * value))));
+    const lengths = points.map((x) => sum(x.map((value) => value * value))), longest = most(lengths);
     if (squares) [points, one] = [aroundCurve(points), CURVE ** 4n];
     for (let a = 0; a < points.length; a++) {
       for (let b = a; b < points.length; b++) {
@@ -610,7 +611,7 @@ const verifier = (() => {
     const R = yield* inverse([Array(n).fill(1n), ...C]);
     const length = (matrix) => most(matrix.map((row) => sum(row.map(abs))));
     return {
-      ...own, matrix: C, divisor: 1n, square, longest, least: lowest, solved: n > 1,
+      ...own, matrix: C, divisor: 1n, square, lengths, longest, least: lowest, solved: n > 1,
       variance: R.map((row) => sum(row.slice(1).map((x) => x * x)) >> BITS),
       share: R.map((row) => row[0]),
       blur: C.length ? new Fraction(length(R) * length(C), ONE).number : 0,
@@ -836,7 +837,8 @@ const verifier = (() => {
       }
       for (const entry of this.noise.get("contrasts_in_sets") ?? []) {
         const name = at(entry, "attribute"), [i] = this.at([name]), other = yield* attribute(domain[i], at(entry, "contrasts"));
-        need(matrices.has(name) && !domain[i].has("unit") && at(record, "neighbors") === "add-remove", `matrices of ${quote(name)} in sets`);
+        const proven = at(record, "neighbors") === "add-remove" && !domain[i].has("unit") && !other.squares;
+        need(matrices.has(name) && proven, `matrices of ${quote(name)} in sets`);
         need(yield* isSpreadAlike(this.own[i], other), `matrices of ${quote(name)} spread totals in other ways`);
         for (const names of at(entry, "sets")) {
           const T = this.inOrder(names), isFirst = T.includes(i) && !this.own[i].others.has(this.keyOf(T));
@@ -960,11 +962,11 @@ const verifier = (() => {
     // The largest squared change of the integers between neighbours, in units.
     *moved() {
       const grows = [...new Set(this.sets.flat())].filter((i) => this.domain[i].has("unit"));
-      if (grows.length) return this.paid(grows);
+      if (grows.length) return yield* this.paid(grows);
       const parts = [...this.multipliers.values()].map(({ T, s }) => [T, s * s]);
+      if (!this.exchanged) return yield* this.longest(parts);
       const lengths = (T, has) => product(this.measuring(T).filter((_, k) => has(T[k])).map((own) => own.square));
       const whole = sum(parts.map(([T, x]) => x * lengths(T, () => true)));
-      if (!this.exchanged) return whole;
       const free = [...new Set(parts.flatMap(([T]) => T))].filter((i) => !this.public.includes(i));
       need(parts.length * 2 ** free.length < MOST_STEPS, "too many attributes", Unknown);
       this.many = free.length > 14;
@@ -974,9 +976,32 @@ const verifier = (() => {
       return this.moving && whole > change ? whole : change;
     }
 
+    // The largest squared length of the measurements of one row. Attributes with other matrices in some sets count by
+    // category, others with their longest column.
+    *longest(measured) {
+      const used = measured.map(([T, x]) => [T, x, this.measuring(T)]);
+      const free = [...new Set(measured.flatMap(([T]) => T))].filter((i) => this.own[i].others.size);
+      const rows = free.reduce((count, i) => count * this.own[i].n, 1);
+      need(rows * used.length < MOST_STEPS, "too many categories", Unknown);
+      let largest = 0n;
+      for (let row = 0; row < rows; row++) {
+        const cells = new Map();
+        let rest = row;
+        for (const i of free) {
+          cells.set(i, rest % this.own[i].n);
+          rest = Math.floor(rest / this.own[i].n);
+        }
+        const lengthOf = (a, i) => (cells.has(i) ? a.lengths[cells.get(i)] : a.square);
+        const length = sum(used.map(([T, x, own]) => x * product(own.map((a, k) => lengthOf(a, T[k])))));
+        if (length > largest) largest = length;
+        yield;
+      }
+      return largest;
+    }
+
     // The least m with a + sum of b u^2 at most m (1 + sum of (u/t)^2), for all numbers u of a row without an upper end,
     // in cells of 2^20 units, and their scales t: the largest ratio of the coefficients of the same squares.
-    paid(grows) {
+    *paid(grows) {
       const scales = at(this.plan, "privacy").get("scale") ?? new Map(), names = grows.map((i) => this.names[i]);
       const rows = at(this.record, "rows_per_person"); // a person's rows cost k^2 rho_of_one_row
       const isPlain = !this.exchanged && !this.plan.has("per_person") && !this.weight && this.growth === 1n;
@@ -987,12 +1012,13 @@ const verifier = (() => {
         const t = written(scales.get(names[k])).over(written(at(this.domain[i], "unit"))).over(rows << 20n);
         return t.times(t);
       })];
-      const sums = squares.map(() => 0n);
+      const parts = squares.map(() => []), sums = [];
       for (const { T, s } of this.multipliers.values()) {
         const [number = -1, ...more] = T.map((i) => grows.indexOf(i)).filter((k) => k >= 0);
         need(!more.length, "a product of such numbers");
-        sums[number + 1] += s * s * product(this.measuring(T).map((own) => own.square));
+        parts[number + 1].push([T, s * s]);
       }
+      for (const part of parts) sums.push(yield* this.longest(part));
       this.say(`budgets that grow with numbers pay for any numbers in ${rows} row(s)`);
       return squares.map((t, k) => t.times(sums[k])).reduce((a, b) => (a.atMost(b) ? b : a));
     }
