@@ -47,13 +47,13 @@ class Status(enum.Enum):
         "alike attributes."
     )
     PRODUCTS = (
-        "The best noise that measures each attribute in one way: feasible, hence private; the gap "
-        "is what other noises could win at most. For small tables, "
+        "The best noise found that measures sets of attributes by products: feasible, hence "
+        "private; the gap is what other noises could win at most. For small tables, "
         "optimal_noise(domain.to_finite_set()) looks at all noises."
     )
     COUPLINGS = (
-        "The best noise that measures each attribute in one way: feasible, hence private; at this "
-        "size, no certificate but a coarse one that leaves couplings between tables out, so that "
+        "The best noise found that measures sets of attributes by products: feasible, hence "
+        "private; at this size, no certificate but a coarse one that leaves couplings between tables out, so that "
         "most of the gap may be its own."
     )
     PARTICIPATIONS = (

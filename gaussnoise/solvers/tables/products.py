@@ -47,7 +47,7 @@ _SAME = 1e-9  # weights of bases that differ less are equal
 _MOST_ROUNDS = 25
 # Where weights of tables are means over all rounds: how much a new round counts in relation to the
 # earlier ones, and the rounds without a smaller error after which the last one is enough.
-_FRESH, _PATIENCE = 2, 6
+FRESH, PATIENCE = 2, 6
 _MOST_SOLVED = 1200  # number of categories that take half a minute
 # Limits of Gram matrices, so that products and differences keep digits.
 _SMALLEST, _LARGEST = 1e-90, 1e90
@@ -195,12 +195,12 @@ def _fixed_point(
     # strategies for the last weights alone would not settle, those for the mean of all do.
     mixing = now.p > 2 and any(len(bases) > 1 for bases in grams.values())
     best, found, waited = math.inf, now, 0
-    while now.moved > _STILL and now.count < _MOST_ROUNDS and waited < _PATIENCE:
+    while now.moved > _STILL and now.count < _MOST_ROUNDS and waited < PATIENCE:
         noise = now.noise
         if mixing:
             own = noise.shares / noise.shares.sum()
             before = own if now.shares is None else now.shares
-            now = replace(now, shares=before + _FRESH * (own - before) / (now.count + _FRESH))
+            now = replace(now, shares=before + FRESH * (own - before) / (now.count + FRESH))
             noise = replace(noise, shares=now.shares)
         now = _next_round(now, noise, grams, apart, bits)
         waited += 1

@@ -32,11 +32,11 @@ from ...numerics.norms import dual_power
 from ..progress import Watch, interrupts_pass
 from .marginals import TableNoise, table_noise
 from .orbits import Type
-from .products import ProductNoise, error_of, loose_noise, unseen_share
+from .products import FRESH, PATIENCE, ProductNoise, error_of, loose_noise, unseen_share
 from .strategies import SolvedStrategy
 from .workload import MOST_RECORDS, Workload
 
-_MOST_ROUNDS = 10
+_MOST_ROUNDS = 25
 _EARNED = 1e-3  # the gain of one round below which the search ends
 # Weights λ of categories: the steps at most, and the excess of the largest summed length over the
 # mean at which they are good enough, for an error that is at most half as far from the least one.
@@ -71,7 +71,12 @@ def with_set_strategies(
         best, found = error_of(workload, p, noise, replaced=False), workload
         shares = {k: rounded_shares(workload.strategies[k].profile, single.bits) for k in chosen}
         laws = {k: single.cell_weights[k] for k in chosen}
-        for _ in range(_MOST_ROUNDS):
+        tables, waited = noise.shares / noise.shares.sum(), 0
+        for count in range(_MOST_ROUNDS):
+            # the larger an error is, the more weight its table has, if p > 2: means settle
+            own_tables = noise.shares / noise.shares.sum()
+            tables = tables + FRESH * (own_tables - tables) / (count + FRESH)
+            noise = replace(noise, shares=tables)
             strategies = list(workload.strategies)
             for k in chosen:
                 served = _served(workload, p, noise, k, shares[k])
@@ -84,9 +89,11 @@ def with_set_strategies(
             workload = workload.measured_by(strategies)
             noise = loose_noise(workload, p, replaced=False)
             error = error_of(workload, p, noise, replaced=False)
-            if error >= best * (1 - _EARNED):
+            waited += 1
+            if error < best * (1 - _EARNED):
+                best, found, waited = error, workload, 0
+            if waited >= (PATIENCE if p > 2 else 1):
                 break
-            best, found = error, workload
     if found is single.workload:
         return single
     noise = table_noise(found, p, replaced=False, tol=tol, watch=watch)
