@@ -53,8 +53,8 @@ class Status(enum.Enum):
     )
     COUPLINGS = (
         "The best noise found that measures sets of attributes by products: feasible, hence "
-        "private; at this size, no certificate but a coarse one that leaves couplings between tables out, so that "
-        "most of the gap may be its own."
+        "private; at this size, no certificate but a coarse one that leaves couplings between "
+        "tables out, so that most of the gap may be its own."
     )
     PARTICIPATIONS = (
         "The search over what one person may do was stopped: the noise is feasible, hence "

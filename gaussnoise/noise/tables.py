@@ -13,7 +13,7 @@ from domains.tables.products import Products
 
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..solvers.design import Protected
-from ..solvers.progress import Watch
+from ..solvers.progress import Watch, interrupts_pass
 from ..solvers.tables.marginals import table_noise
 from ..solvers.tables.orbits import ByType
 from ..solvers.tables.products import ProductNoise, opposite, paired, product_noise
@@ -130,7 +130,13 @@ def product_optimum(
     )
     if not replaced:
         but = {workload.orbits.class_of(i) for i in one_way}
-        optimum = with_set_strategies(optimum, problem.p, but, tol=tol, watch=watch)
+        with interrupts_pass():  # an unfinished round makes all others worse
+            found = with_set_strategies(
+                optimum.workload, problem.p, optimum.cell_weights, optimum.bits, but
+            )
+        if found is not optimum.workload:
+            noise = table_noise(found, problem.p, replaced=False, tol=tol, watch=watch)
+            optimum = replace(optimum, workload=found, noise=noise)
     best = _answer(problem, domain, protected, tol, optimum, watch)
     if replaced and best.gap > _WORTH:
         optimum = paired(optimum, problem.p, tol=tol, watch=watch)

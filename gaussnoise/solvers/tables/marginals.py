@@ -31,6 +31,10 @@ _NEW_PATTERNS = 50
 # If patterns are too many to check all: the number a search starts from, and the number added.
 _STARTS, _MOST_NEW = 20, 500
 _FRESH_SHARE = 0.1
+_LOOSE = 1e-3  # gap of the weights of tables while strategies still change
+# Where weights of tables are means over all rounds: how much a new round counts in relation to the
+# earlier ones, and the rounds without a smaller error after which the last one is enough.
+_FRESH, PATIENCE = 2, 6
 _NEGLIGIBLE = 1e-12
 
 
@@ -124,6 +128,32 @@ def table_noise(
         )
         start = mass, optimum.shares
         objective = ResidualFidelity(A, moved(patterns), workload.residual_counts, p)
+
+
+def loose_noise(workload: Workload, p: float, *, replaced: bool) -> TableNoise:
+    """Return the noise of the tables, accurate enough to compare strategies."""
+    return table_noise(workload, p, replaced=replaced, tol=_LOOSE, watch=Watch(None))
+
+
+def scaled_error(workload: Workload, p: float, design: TableNoise, *, replaced: bool) -> float:
+    """Return the p-norm error of noise that is scaled to the largest change by one record."""
+    shares = 1 / design.noise
+    if replaced and not is_enumerable(workload.moving):
+        _, found, _ = workload.search(shares, design.patterns, 0.0, effort=0.0)
+        moved = float(found[0])
+    else:
+        moved = workload.largest_move(shares, replaced=replaced)
+    return workload.error(design.noise * moved, p)
+
+
+def mean_shares(before: Array | None, noise: TableNoise, count: int) -> Array:
+    """Return the mean over ``count`` earlier rounds and this one of the weights of tables.
+
+    The larger the error of a table is, the more weight it has, if p > 2. So strategies for the last
+    weights alone would not settle. Later rounds count more.
+    """
+    own = noise.shares / noise.shares.sum()
+    return own if before is None else before + _FRESH * (own - before) / (count + _FRESH)
 
 
 def _worst_records(

@@ -5,10 +5,11 @@ noise is added: the total 1', and contrasts B. Let G_i be the Gram matrix of the
 attribute i, and μ_i the weight of the total. Attribute i is solved alone, for the Gram matrix
 ``G_i + μ_i 11'``. Let X be the Gram matrix of its optimal strategy, and ``τ = 1'X⁻¹1``. Then
 ``X = 11'/τ + (1 − 1/τ) B'B``, where B has unit columns. B is used in every table with the
-attribute. A table's loss depends on B through two variances only: g, from unit noise on B, and s,
-from unit noise on the total. For each μ, the optimum is a point of the Pareto curve of g and s,
-with ``−dg/ds = √(g/(s + μ))``. μ_i is chosen, as a fixed point, so that this slope is the ratio of
-the loss's derivatives by s and by g, over all tables.
+attribute (:mod:`.set_strategies` goes on from here). A table's loss depends on B through two
+variances only: g, from unit noise on B, and s, from unit noise on the total. For each μ, the
+optimum is a point of the Pareto curve of g and s, with ``−dg/ds = √(g/(s + μ))``. μ_i is chosen,
+as a fixed point, so that this slope is the ratio of the loss's derivatives by s and by g, over all
+tables.
 """
 
 import math
@@ -34,27 +35,22 @@ from ..points.fidelity import Fidelity
 from ..points.interior import optimal_design
 from ..progress import Watch, interrupts_pass
 from .alone import best_differences
-from .marginals import TableNoise, table_noise
+from .marginals import PATIENCE, TableNoise, loose_noise, mean_shares, scaled_error, table_noise
 from .pair_bases import pair_gram
-from .patterns import is_enumerable
-from .strategies import SolvedStrategy, is_exchangeable
+from .strategies import ROUNDED, SolvedStrategy, is_exchangeable
 from .workload import Workload
 
 _TOLERANCE = 1e-7  # gap of a one-attribute problem: far below the loss by the product form itself
-_LOOSE = 1e-3  # gap of the tables' weights while the attributes still change
 _STILL = 1e-4  # largest relative change of any μ, or weight of a base, at the fixed point
 _SAME = 1e-9  # weights of bases that differ less are equal
 _MOST_ROUNDS = 25
-# Where weights of tables are means over all rounds: how much a new round counts in relation to the
-# earlier ones, and the rounds without a smaller error after which the last one is enough.
-FRESH, PATIENCE = 2, 6
 _MOST_SOLVED = 1200  # number of categories that take half a minute
 # Limits of Gram matrices, so that products and differences keep digits.
 _SMALLEST, _LARGEST = 1e-90, 1e90
 _MOST_PENALTY = 1e4  # largest μ, as a multiple of the Gram matrix's mean: totals then cost nothing
 # Directions on which no query depends are measured too, so that every cell can be released. They
 # get the share _UNSEEN of the budget, or more if contrasts of few bits would be rounded to zero.
-_UNSEEN, _ROUNDED = 2.0**-16, 2.0**6
+_UNSEEN = 2.0**-16
 _SINGULAR = 1e-10
 # The product of contrasts over the attributes of a table, and of sizes for identity strategies,
 # stays below 2**33, so that noise fits into 64 bits.
@@ -198,13 +194,13 @@ def _fixed_point(
     while now.moved > _STILL and now.count < _MOST_ROUNDS and waited < PATIENCE:
         noise = now.noise
         if mixing:
-            own = noise.shares / noise.shares.sum()
-            before = own if now.shares is None else now.shares
-            now = replace(now, shares=before + FRESH * (own - before) / (now.count + FRESH))
+            now = replace(now, shares=mean_shares(now.shares, noise, now.count))
             noise = replace(noise, shares=now.shares)
         now = _next_round(now, noise, grams, apart, bits)
         waited += 1
-        error = error_of(now.workload, now.p, now.noise, replaced=now.replaced) if mixing else 0.0
+        error = (
+            scaled_error(now.workload, now.p, now.noise, replaced=now.replaced) if mixing else 0.0
+        )
         if not mixing or error < best * (1 - _EARNED):
             best, found, waited = error, now, 0
     return replace(found, shares=now.shares, count=now.count)
@@ -309,24 +305,8 @@ def _best_strategy(
     return min(tried, key=lambda pair: pair[0])
 
 
-def loose_noise(workload: Workload, p: float, *, replaced: bool) -> TableNoise:
-    """Return the noise of the tables, accurate enough to compare strategies."""
-    return table_noise(workload, p, replaced=replaced, tol=_LOOSE, watch=Watch(None))
-
-
 def _replaced_error(workload: Workload, p: float) -> float:
-    return error_of(workload, p, loose_noise(workload, p, replaced=True), replaced=True)
-
-
-def error_of(workload: Workload, p: float, design: TableNoise, *, replaced: bool) -> float:
-    """Return the p-norm error of noise that is scaled to the largest change by one record."""
-    shares = 1 / design.noise
-    if replaced and not is_enumerable(workload.moving):
-        _, found, _ = workload.search(shares, design.patterns, 0.0, effort=0.0)
-        moved = float(found[0])
-    else:
-        moved = workload.largest_move(shares, replaced=replaced)
-    return workload.error(design.noise * moved, p)
+    return scaled_error(workload, p, loose_noise(workload, p, replaced=True), replaced=True)
 
 
 def _derivatives(
@@ -384,17 +364,12 @@ def one_attribute(gram: Array, bits: int) -> tuple[SolvedStrategy, Array]:
     return _strategy(b @ b.T, bits), weights / weights.sum()
 
 
-def unseen_share(bits: int) -> float:
-    """Return the share of the budget for directions on which no query depends."""
-    return max(_UNSEEN, _ROUNDED / 4**bits)
-
-
 def _strategy(X: Array, bits: int) -> SolvedStrategy:
     """Return integer contrasts that together with the total have about the Gram matrix X."""
     n = len(X)
     X = X / np.diag(X).max()
     X[np.diag_indices(n)] = 1.0  # the longest column sets the sensitivity: others may be as long
-    least, share = float(np.linalg.eigvalsh(X)[0]), unseen_share(bits)
+    least, share = float(np.linalg.eigvalsh(X)[0]), max(_UNSEEN, ROUNDED / 4**bits)
     while True:
         mixed = X if least >= share else (1 - share) * X + share * np.eye(n)
         C = _integers(_contrasts(mixed), bits)
@@ -410,7 +385,7 @@ def curve_strategy(X: Array, bits: int, off: int) -> SolvedStrategy:
 
     X is known up to a factor and a multiple of 11'. ``off`` is that of :class:`SolvedStrategy`.
     """
-    n, share = len(X), unseen_share(bits)
+    n, share = len(X), max(_UNSEEN, ROUNDED / 4**bits)
     while True:
         mixed = X / np.abs(X).max() + share * np.eye(n)
         # the total is measured apart: the rest is singular

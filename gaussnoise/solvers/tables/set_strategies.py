@@ -6,15 +6,16 @@ noise than a strategy for each set.
 
 Let v be the shares by which a total is spread over the n categories. It is the same for all sets,
 so that tables are decoded as before. Let G be the weighted Gram matrix of the queries that T
-serves, and F'F the Gram matrix ``(I − v1')' G (I − v1')`` of what they depend on besides the total.
-A record of category x changes the measurements by the sum over T of the squared lengths of column x
-of the contrasts C_T. Only this sum must be small for every x. The dual problem has one weight λ_x
-for each category, for all sets together: maximise the sum of the nuclear norms of ``F Λ^½``. At the
-maximum, the Gram matrix of C_T is ``F' (F Λ F')^{−½} F``.
+serves, and ``F'F = (I − v1')' G (I − v1')`` that of the queries without the part of the total. A
+record of category x changes the measurements by the sum over T of the squared lengths of column x
+of the contrasts C_T. This sum must be small for every x, so that a length may be large in one set
+and small in another. The dual problem has one weight λ_x for each category, for all sets together:
+maximise the sum of the nuclear norms of ``F Λ^½``. At the maximum, the Gram matrix of C_T is
+``F' (F Λ F')^{−½} F``.
 
-Contrasts are integers with ``C v = 0`` exactly: shares are rounded to multiples of the largest
-one's 1/q. Then the columns of C are q times any integers, but for that of the largest share, which
-the others determine.
+Contrasts are integers with ``C v = 0`` exactly: shares are rounded to multiples of 1/q of the
+largest one. Then the columns of C are q times any integers, except the column of the largest
+share, which the others determine.
 """
 
 import math
@@ -29,11 +30,9 @@ from domains.floats import Array
 from domains.tables.clipped import Clipped
 
 from ...numerics.norms import dual_power
-from ..progress import Watch, interrupts_pass
-from .marginals import TableNoise, table_noise
+from .marginals import PATIENCE, TableNoise, loose_noise, mean_shares, scaled_error
 from .orbits import Type
-from .products import FRESH, PATIENCE, ProductNoise, error_of, loose_noise, unseen_share
-from .strategies import SolvedStrategy
+from .strategies import ROUNDED, SolvedStrategy
 from .workload import MOST_RECORDS, Workload
 
 _MOST_ROUNDS = 25
@@ -55,62 +54,62 @@ Shares = NDArray[np.int64]
 
 
 def with_set_strategies(
-    single: ProductNoise, p: float, but: Collection[int], *, tol: float, watch: Watch
-) -> ProductNoise:
+    single: Workload, p: float, laws: Sequence[Array], bits: int, but: Collection[int]
+) -> Workload:
     """Return ``single`` with strategies for each set of attributes, if they lower the error.
 
     This is for rows that are added or removed, and for all classes but those in ``but``. If several
     attributes are asked about in several ways, those with few categories come first, until there
-    are too many records to look at.
+    are too many records to compare.
+
+    Args:
+        single: the tables, with one strategy for each class of attributes.
+        p: error norm.
+        laws: for each class, weights of the categories to start from.
+        bits: the number of bits of the integer contrasts.
+        but: classes that keep one strategy.
     """
     chosen = _several(single, but)
     if not chosen:
         return single
-    with interrupts_pass():
-        workload, noise = single.workload, loose_noise(single.workload, p, replaced=False)
-        best, found = error_of(workload, p, noise, replaced=False), workload
-        shares = {k: rounded_shares(workload.strategies[k].profile, single.bits) for k in chosen}
-        laws = {k: single.cell_weights[k] for k in chosen}
-        tables, waited = noise.shares / noise.shares.sum(), 0
-        for count in range(_MOST_ROUNDS):
-            # the larger an error is, the more weight its table has, if p > 2: means settle
-            own_tables = noise.shares / noise.shares.sum()
-            tables = tables + FRESH * (own_tables - tables) / (count + FRESH)
-            noise = replace(noise, shares=tables)
-            strategies = list(workload.strategies)
-            for k in chosen:
-                served = _served(workload, p, noise, k, shares[k])
-                grams, laws[k] = best_contrasts(served, laws[k])
-                own = [strategy_with_shares(gram, shares[k], single.bits) for gram in grams]
-                by_set = {T: own[at] for at, kind in enumerate(served) for T in kind.sets}
-                alone = by_set.pop((k,))
-                others = {T: other for T, other in by_set.items() if other is not alone}
-                strategies[k] = SolvedStrategy(alone.contrasts, by_set=others)
-            workload = workload.measured_by(strategies)
-            noise = loose_noise(workload, p, replaced=False)
-            error = error_of(workload, p, noise, replaced=False)
-            waited += 1
-            if error < best * (1 - _EARNED):
-                best, found, waited = error, workload, 0
-            if waited >= (PATIENCE if p > 2 else 1):
-                break
-    if found is single.workload:
-        return single
-    noise = table_noise(found, p, replaced=False, tol=tol, watch=watch)
-    return replace(single, workload=found, noise=noise)
+    workload, found, noise = single, single, loose_noise(single, p, replaced=False)
+    best, waited, tables = scaled_error(single, p, noise, replaced=False), 0, None
+    shares = {k: rounded_shares(single.strategies[k].profile, bits) for k in chosen}
+    law = {k: laws[k] for k in chosen}
+    for count in range(_MOST_ROUNDS):
+        tables = mean_shares(tables, noise, count)
+        strategies = list(workload.strategies)
+        for k in chosen:
+            served = _served(workload, p, replace(noise, shares=tables), k, shares[k])
+            grams, law[k] = best_contrasts(served, law[k])
+            own = [strategy_with_shares(gram, shares[k], bits) for gram in grams]
+            by_set = {T: own[at] for at, kind in enumerate(served) for T in kind.sets}
+            alone = by_set.pop((k,))
+            others = {T: other for T, other in by_set.items() if other is not alone}
+            strategies[k] = SolvedStrategy(alone.contrasts, by_set=others)
+        workload = workload.measured_by(strategies)
+        noise = loose_noise(workload, p, replaced=False)
+        error, waited = scaled_error(workload, p, noise, replaced=False), waited + 1
+        if error < best * (1 - _EARNED):
+            best, found, waited = error, workload, 0
+        if waited >= (PATIENCE if p > 2 else 1):
+            break
+    return found
 
 
-def _several(single: ProductNoise, but: Collection[int]) -> list[int]:
+def _several(workload: Workload, but: Collection[int]) -> list[int]:
     """Return the classes that are asked about in several ways, while their records are few.
 
     Rows of a number with squares are on a curve, and are no categories.
     """
-    workload, chosen, records = single.workload, list[int](), 1
+    chosen, records = list[int](), 1
     sizes = {
-        k: workload.strategies[k].size
-        for k in {*single.grams} - {*but}
-        if len(workload.bases[k]) > 1
-        and not any(isinstance(base, Clipped) and base.squares for base in workload.bases[k])
+        k: own.size
+        for k, (own, bases) in enumerate(zip(workload.strategies, workload.bases, strict=True))
+        if k not in but
+        and len(bases) > 1
+        and isinstance(own, SolvedStrategy)
+        and not any(isinstance(base, Clipped) and base.squares for base in bases)
     }
     for k in sorted(sizes, key=lambda k: (sizes[k], k)):
         if 2 < sizes[k] <= MOST_RECORDS // records:
@@ -206,7 +205,7 @@ def strategy_with_shares(X: Array, shares: Shares, bits: int) -> SolvedStrategy:
     q, others = int(shares[last]), np.delete(np.arange(n), last)
     rest = np.eye(n) - (shares / shares.sum())[:, None]
     X, whole = rest.T @ X @ rest, rest.T @ rest
-    share = max(_UNSEEN, unseen_share(bits - math.ceil(math.log2(q))))
+    share = max(_UNSEEN, ROUNDED * q**2 / 4**bits)
     while True:
         mixed = (1 - share) * X / np.diag(X).max() + share * whole / np.diag(whole).max()
         values, axes = np.linalg.eigh(mixed)

@@ -18,6 +18,7 @@ from ...numerics.integers import exact_type
 from .residuals import Subset
 
 _SEGMENTS = 128  # triangles along a curve; each is 2⁻¹⁶ high
+ROUNDED = 2.0**6  # directions with this share of the budget, times 4^-bits, are not rounded to zero
 _SAME = 1e-9  # largest rounding error of a share of the total
 
 
@@ -125,7 +126,7 @@ class AbstractStrategy(abc.ABC):
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """The squared lengths of the columns of the contrasts C, shape (n,), or bounds on them."""
+        """The squared lengths of the columns of the contrasts C, shape (n,), or upper bounds."""
         return np.full(self.size, self.square)
 
     @property
@@ -133,7 +134,7 @@ class AbstractStrategy(abc.ABC):
         """The sets of attributes that measure this attribute by other contrasts, with these.
 
         All of them have the same :attr:`profile`. So a table is decoded from the measurements of
-        all its subsets, whatever the strategy in each of them.
+        all its subsets, for any strategies in them.
         """
         return {}
 

@@ -337,7 +337,7 @@ def longest_row(
     """Return the largest squared length of the answers on one row.
 
     Attributes with the same contrasts in all sets count with their longest column. All categories
-    of the others are looked at.
+    of the others are compared.
     """
     free = sorted({k for kind in squares for k in kind if strategies[k].others})
     sizes = [strategies[k].size for k in free]

@@ -98,6 +98,7 @@ def release_record(release: AbstractRelease, answers: Mapping[int, str]) -> dict
                 "marginal counts; "
                 "C_i = (1, -1) for two categories, n I - 1 1^T for n > 2"
                 + (", unless contrasts_i are listed" if contrasts else "")
+                + (" (for some T: contrasts_in_sets)" if CONTRASTS[1] in contrasts else "")
                 + "; discrete Gaussian noise on every integer"
             ),
             **contrasts,

@@ -16,7 +16,8 @@ import gaussnoise as gn
 from gaussnoise.errors import CertificateError, CovarianceError
 from gaussnoise.noise.product_covariance import ProductCovariance
 from gaussnoise.solvers.progress import Watch
-from gaussnoise.solvers.tables.products import error_of, product_noise
+from gaussnoise.solvers.tables.marginals import scaled_error
+from gaussnoise.solvers.tables.products import product_noise
 from gaussnoise.solvers.tables.set_strategies import rounded_shares, strategy_with_shares
 from gaussnoise.solvers.tables.strategies import SolvedStrategy
 from gaussnoise.solvers.tables.workload import Workload
@@ -53,7 +54,7 @@ def in_one_way(domain, p):
     """The least error of one strategy for each attribute in all sets."""
     workload = Workload.of(domain, total=True)
     best = product_noise(workload, p, replaced=False, tol=1e-4, watch=Watch(None))
-    return error_of(best.workload, p, best.noise, replaced=False)
+    return scaled_error(best.workload, p, best.noise, replaced=False)
 
 
 def of_sets(noise):
