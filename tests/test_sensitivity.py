@@ -58,6 +58,16 @@ def of(values):
     return f"(fun i => nth i [{'; '.join(f'({int(x)})' for x in values)}] 0)"
 
 
+def by_set(query):
+    """A function from measured sets and attributes to squared lengths of longest columns."""
+    cases = [
+        f"| [{'; '.join(f'{i}%nat' for i in T)}] => "
+        + of(own.in_set(T).square for own in query.strategies)
+        for T in query.multipliers
+    ]
+    return f"(fun T => match T with {' '.join(cases)} | _ => (fun _ => 0) end)"
+
+
 def parts(query):
     """The subsets of attributes that are measured, and their multipliers."""
     listed = [
@@ -113,6 +123,17 @@ def test_the_program_computes_the_sensitivities_that_are_proved(theorems):
     proved = numbers(theorems, *terms)
     assert proved == [query.query.sensitivity_squared for query in (one, exchanged, agreed)]
     assert len(set(proved)) == 3
+
+
+def test_so_it_does_where_contrasts_depend_on_the_set(theorems):
+    workload = [{"age": gn.Prefix(5)}, {"age": gn.Identity(5), "sex": gn.Identity(2)}]
+    query = gn.plan(SCHEMA, [*workload, ("sex", "region")], gn.zCDP(0.5)).query
+    assert set(query.strategies[0].others) == {(0, 1)}
+    usual = of(own.square for own in query.strategies)
+    terms = [f"(form_by {parts(query)} {by_set(query)})", f"(form {parts(query)} {usual})"]
+    proved, with_one_for_all_sets = numbers(theorems, *terms)
+    assert proved == query.query.sensitivity_squared
+    assert proved != with_one_for_all_sets
 
 
 @pytest.mark.parametrize("n", [3, 7])
