@@ -86,28 +86,10 @@ Proof.
 Qed.
 
 (* The answers on a row x: on each set T of attributes, s_T times the Kronecker product of the
-   columns of the attributes' contrasts. *)
+   columns of the attributes' contrasts. An attribute may have other contrasts in each set. *)
 
 Definition plan := list (list nat * Z).
-
-Section Tables.
-
-Variable column : nat -> nat -> vector.   (* of an attribute, at a category *)
-Hypothesis same_length : forall i c c', length (column i c) = length (column i c').
-
 Definition row := nat -> nat.
-
-Fixpoint on (T : list nat) (x : row) : vector :=
-  match T with
-  | [] => [1]
-  | i :: T' => kron (column i (x i)) (on T' x)
-  end.
-
-Fixpoint answer (p : plan) (x : row) : vector :=
-  match p with
-  | [] => []
-  | (T, s) :: p' => scale s (on T x) ++ answer p' x
-  end.
 
 Fixpoint product (T : list nat) (m : nat -> Z) : Z :=
   match T with
@@ -115,20 +97,32 @@ Fixpoint product (T : list nat) (m : nat -> Z) : Z :=
   | i :: T' => m i * product T' m
   end.
 
-Fixpoint form (p : plan) (m : nat -> Z) : Z :=
+(* The sum over T of s_T^2 times the product of the numbers m that belong to T. *)
+Fixpoint form_by (p : plan) (m : list nat -> nat -> Z) : Z :=
   match p with
   | [] => 0
-  | (T, s) :: p' => s * s * product T m + form p' m
+  | (T, s) :: p' => s * s * product T (m T) + form_by p' m
+  end.
+
+Lemma product_ext T m m' : (forall i, In i T -> m i = m' i) -> product T m = product T m'.
+Proof.
+  induction T as [|i T IH]; intros H; simpl; [reflexivity|].
+  rewrite (H i) by (left; reflexivity). rewrite IH; [reflexivity|]. intros j hj. apply H. right. exact hj.
+Qed.
+
+Section Sets.
+
+Variable column : nat -> nat -> vector.   (* of an attribute, at a category, in one set *)
+Hypothesis same_length : forall i c c', length (column i c) = length (column i c').
+
+Fixpoint on (T : list nat) (x : row) : vector :=
+  match T with
+  | [] => [1]
+  | i :: T' => kron (column i (x i)) (on T' x)
   end.
 
 Lemma length_on T x y : length (on T x) = length (on T y).
 Proof. induction T as [|i T IH]; simpl; [reflexivity|]. rewrite !length_kron, IH, (same_length i (x i) (y i)). reflexivity. Qed.
-
-Lemma length_answer p x y : length (answer p x) = length (answer p y).
-Proof.
-  induction p as [|[T s] p IH]; simpl; [reflexivity|].
-  unfold scale. rewrite !app_length, !map_length, IH, (length_on T x y). reflexivity.
-Qed.
 
 Definition inner (x y : row) : nat -> Z := fun i => dot (column i (x i)) (column i (y i)).
 
@@ -138,49 +132,105 @@ Proof.
   rewrite dot_kron, IH by (apply same_length || apply length_on). reflexivity.
 Qed.
 
+End Sets.
+
+Lemma product_bound T m longest : (forall i, 0 <= m i <= longest i) -> 0 <= product T m <= product T longest.
+Proof.
+  intros H. induction T as [|i T IH]; simpl; [lia|]. specialize (H i). nia.
+Qed.
+
+Section Tables.
+
+Variable column : list nat -> nat -> nat -> vector.   (* in a set, of an attribute, at a category *)
+Hypothesis same_length : forall T i c c', length (column T i c) = length (column T i c').
+
+Fixpoint answer (p : plan) (x : row) : vector :=
+  match p with
+  | [] => []
+  | (T, s) :: p' => scale s (on (column T) T x) ++ answer p' x
+  end.
+
 (* The inner product of the answers on two rows is the sum over T of s_T^2 times the product of the
    columns' inner products. *)
-Theorem dot_answer p x y : dot (answer p x) (answer p y) = form p (inner x y).
+Theorem dot_answer p x y : dot (answer p x) (answer p y) = form_by p (fun T => inner (column T) x y).
 Proof.
   induction p as [|[T s] p IH]; simpl; [reflexivity|].
-  rewrite dot_app by (unfold scale; rewrite !map_length; apply length_on).
-  rewrite dot_scale_l, dot_scale_r, dot_on, IH. lia.
+  rewrite dot_app by (unfold scale; rewrite !map_length; apply length_on; apply same_length).
+  rewrite dot_scale_l, dot_scale_r, dot_on, IH by apply same_length. lia.
 Qed.
+
+Variable longest : list nat -> nat -> Z.   (* the numbers that the strategies of a set state *)
+Hypothesis longest_is : forall T i c, square (column T i c) <= longest T i.
+
+(* Rows added or removed. Some attributes count with the columns of a row, others with their longest
+   ones. *)
+Variable free : nat -> bool.
+
+Definition counted (x : row) (T : list nat) (i : nat) : Z :=
+  if free i then square (column T i (x i)) else longest T i.
+
+Theorem added p x : square (answer p x) <= form_by p (counted x).
+Proof.
+  unfold square. rewrite dot_answer. induction p as [|[T s] p IH]; simpl; [lia|].
+  assert (b : 0 <= product T (inner (column T) x x) <= product T (counted x T)).
+  { apply product_bound. intros i. unfold inner, counted.
+    split; [apply square_nonneg|]. destruct (free i); [unfold square; lia | apply longest_is]. }
+  nia.
+Qed.
+
+Definition highest (l : list Z) : Z := fold_right Z.max 0 l.
+
+Lemma highest_above l a : In a l -> a <= highest l.
+Proof.
+  unfold highest. induction l as [|b l IH]; simpl; [intros []|]. intros [->|h]; [lia|]. specialize (IH h). lia.
+Qed.
+
+(* What the program computes: the largest number over rows with all categories of free attributes. *)
+Theorem added_over p rows x :
+  (exists r, In r rows /\ forall i, free i = true -> r i = x i) ->
+  square (answer p x) <= highest (map (fun r => form_by p (counted r)) rows).
+Proof.
+  intros [r [inside same]].
+  assert (equal : form_by p (counted x) = form_by p (counted r)).
+  { induction p as [|[T s] p IH]; simpl; [reflexivity|]. rewrite IH.
+    rewrite (product_ext T (counted x T) (counted r T)); [reflexivity|].
+    intros i _. unfold counted. destruct (free i) eqn:f; [rewrite (same i f)|]; reflexivity. }
+  assert (own := added p x). rewrite equal in own.
+  apply Z.le_trans with (1 := own), highest_above.
+  apply (in_map (fun r => form_by p (counted r))). exact inside.
+Qed.
+
+(* The stated number is not too large either: a row attains it whose other columns are longest. *)
+Theorem added_attained p x :
+  (forall T s i, In (T, s) p -> In i T -> free i = false -> square (column T i (x i)) = longest T i) ->
+  square (answer p x) = form_by p (counted x).
+Proof.
+  intros H. unfold square. rewrite dot_answer. induction p as [|[T s] p IH]; simpl; [reflexivity|].
+  rewrite IH by (intros T' s' i h; apply (H T' s' i); right; exact h).
+  rewrite (product_ext T (inner (column T) x x) (counted x T)); [reflexivity|].
+  intros i h. unfold inner, counted. destruct (free i) eqn:f; [reflexivity|].
+  apply (H T s i); [left; reflexivity | exact h | exact f].
+Qed.
+
+End Tables.
+
+(* Rows exchanged: here an attribute has the same contrasts in all sets. *)
+
+Notation form p m := (form_by p (fun _ => m)).
+
+Section Exchanged.
+
+Variable column : nat -> nat -> vector.   (* of an attribute, at a category *)
+Hypothesis same_length : forall i c c', length (column i c) = length (column i c').
 
 Variable longest least : nat -> Z.   (* the numbers that a strategy states *)
 Hypothesis longest_is : forall i c, square (column i c) <= longest i.
 Hypothesis least_is : forall i c c', least i <= dot (column i c) (column i c').
 
-Lemma inner_longest x y i : inner x y i <= longest i.
+Lemma inner_longest x y i : inner column x y i <= longest i.
 Proof.
   unfold inner.
   assert (b := dot_bound _ _ _ (same_length i (x i) (y i)) (longest_is i (x i)) (longest_is i (y i))). lia.
-Qed.
-
-Lemma product_bound T m : (forall i, 0 <= m i <= longest i) -> 0 <= product T m <= product T longest.
-Proof.
-  intros H. induction T as [|i T IH]; simpl; [lia|]. specialize (H i). nia.
-Qed.
-
-Lemma form_bound p m : (forall i, 0 <= m i <= longest i) -> form p m <= form p longest.
-Proof.
-  intros H. induction p as [|[T s] p IH]; simpl; [lia|]. assert (b := product_bound T m H). nia.
-Qed.
-
-(* Rows added or removed. *)
-Theorem added p x : square (answer p x) <= form p longest.
-Proof.
-  unfold square. rewrite dot_answer. apply form_bound. intros i. unfold inner.
-  split; [apply square_nonneg | apply longest_is].
-Qed.
-
-(* The stated number is not too large either: it is attained at the longest columns. *)
-Theorem added_attained p x : (forall i, square (column i (x i)) = longest i) ->
-  square (answer p x) = form p longest.
-Proof.
-  intros H. unfold square. rewrite dot_answer. induction p as [|[T s] p IH]; simpl; [reflexivity|].
-  rewrite IH. f_equal. f_equal. clear IH. induction T as [|i T IH]; simpl; [reflexivity|].
-  rewrite IH. f_equal. apply H.
 Qed.
 
 (* Rows exchanged: the form is affine in each m_i, so its least value is at a corner. *)
@@ -192,12 +242,6 @@ Proof. intros H. unfold set. apply Nat.eqb_neq in H. rewrite H. reflexivity. Qed
 
 Lemma set_same m i v : set m i v i = v.
 Proof. unfold set. rewrite Nat.eqb_refl. reflexivity. Qed.
-
-Lemma product_ext T m m' : (forall i, In i T -> m i = m' i) -> product T m = product T m'.
-Proof.
-  induction T as [|i T IH]; intros H; simpl; [reflexivity|].
-  rewrite (H i) by (left; reflexivity). rewrite IH; [reflexivity|]. intros j hj. apply H. right. exact hj.
-Qed.
 
 Definition distinct (p : plan) : Prop := forall T s, In (T, s) p -> NoDup T.
 
@@ -290,7 +334,7 @@ Definition exchange (p : plan) (attributes : list nat) : Z :=
 
 Definition private (i : nat) : bool := negb (public i).
 
-Definition raised (x y : row) (i : nat) : Z := if public i then longest i else inner x y i.
+Definition raised (x y : row) (i : nat) : Z := if public i then longest i else inner column x y i.
 
 Lemma product_split T m : product T m = product (filter public T) m * product (filter private T) m.
 Proof.
@@ -302,39 +346,39 @@ Lemma longest_nonneg i : 0 <= longest i.
 Proof. assert (h := square_nonneg (column i 0%nat)). assert (h' := longest_is i 0%nat). lia. Qed.
 
 Lemma on_difference T s x y : (forall i, public i = true -> x i = y i) ->
-  square (minus (scale s (on T x)) (scale s (on T y)))
+  square (minus (scale s (on column T x)) (scale s (on column T y)))
   <= 2 * (s * s * product T longest - s * s * product T (raised x y)).
 Proof.
   intros agree.
-  rewrite square_minus by (unfold scale; rewrite !map_length; apply length_on).
-  unfold square. rewrite !dot_scale_l, !dot_scale_r, !dot_on.
-  rewrite (product_split T (inner x x)), (product_split T (inner y y)), (product_split T (inner x y)).
+  rewrite square_minus by (unfold scale; rewrite !map_length; apply length_on; exact same_length).
+  unfold square. rewrite !dot_scale_l, !dot_scale_r, !dot_on by exact same_length.
+  rewrite (product_split T (inner column x x)), (product_split T (inner column y y)), (product_split T (inner column x y)).
   rewrite (product_split T longest), (product_split T (raised x y)).
   assert (hp : forall i, In i (filter public T) -> public i = true).
   { intros i h. apply filter_In in h. apply h. }
   assert (hr : forall i, In i (filter private T) -> public i = false).
   { intros i h. apply filter_In in h. destruct h as [_ h]. unfold private in h. destruct (public i); [discriminate|reflexivity]. }
   set (P := filter public T) in *. set (R := filter private T) in *.
-  rewrite (product_ext P (inner y y) (inner x x)) by (intros i h; unfold inner; rewrite (agree i (hp i h)); reflexivity).
-  rewrite (product_ext P (inner x y) (inner x x)) by (intros i h; unfold inner; rewrite (agree i (hp i h)); reflexivity).
+  rewrite (product_ext P (inner column y y) (inner column x x)) by (intros i h; unfold inner; rewrite (agree i (hp i h)); reflexivity).
+  rewrite (product_ext P (inner column x y) (inner column x x)) by (intros i h; unfold inner; rewrite (agree i (hp i h)); reflexivity).
   rewrite (product_ext P (raised x y) longest) by (intros i h; unfold raised; rewrite (hp i h); reflexivity).
-  rewrite (product_ext R (raised x y) (inner x y)) by (intros i h; unfold raised; rewrite (hr i h); reflexivity).
-  assert (bp : 0 <= product P (inner x x) <= product P longest).
+  rewrite (product_ext R (raised x y) (inner column x y)) by (intros i h; unfold raised; rewrite (hr i h); reflexivity).
+  assert (bp : 0 <= product P (inner column x x) <= product P longest).
   { apply product_bound. intros i. unfold inner. split; [apply square_nonneg | apply longest_is]. }
-  assert (bx : 0 <= product R (inner x x) <= product R longest).
+  assert (bx : 0 <= product R (inner column x x) <= product R longest).
   { apply product_bound. intros i. unfold inner. split; [apply square_nonneg | apply longest_is]. }
-  assert (by_ : 0 <= product R (inner y y) <= product R longest).
+  assert (by_ : 0 <= product R (inner column y y) <= product R longest).
   { apply product_bound. intros i. unfold inner. split; [apply square_nonneg | apply longest_is]. }
-  assert (d := square_nonneg (minus (on R x) (on R y))).
-  rewrite square_minus in d by apply length_on. unfold square in d. rewrite !dot_on in d.
+  assert (d := square_nonneg (minus (on column R x) (on column R y))).
+  rewrite square_minus in d by (apply length_on; exact same_length). unfold square in d. rewrite !dot_on in d by exact same_length.
   assert (s2 : 0 <= s * s) by nia.
-  set (D := product R (inner x x) + product R (inner y y) - 2 * product R (inner x y)) in d.
-  assert (e : product P (inner x x) * D <= product P longest * (2 * product R longest - 2 * product R (inner x y))).
+  set (D := product R (inner column x x) + product R (inner column y y) - 2 * product R (inner column x y)) in d.
+  assert (e : product P (inner column x x) * D <= product P longest * (2 * product R longest - 2 * product R (inner column x y))).
   { apply Z.le_trans with (product P longest * D); [apply Z.mul_le_mono_nonneg_r; lia|].
     apply Z.mul_le_mono_nonneg_l; [lia | unfold D; lia]. }
-  apply Z.le_trans with (s * s * (product P (inner x x) * D)).
+  apply Z.le_trans with (s * s * (product P (inner column x x) * D)).
   - apply Z.eq_le_incl. unfold D. ring.
-  - apply Z.le_trans with (s * s * (product P longest * (2 * product R longest - 2 * product R (inner x y)))).
+  - apply Z.le_trans with (s * s * (product P longest * (2 * product R longest - 2 * product R (inner column x y)))).
     + apply Z.mul_le_mono_nonneg_l; assumption.
     + apply Z.eq_le_incl. ring.
 Qed.
@@ -346,17 +390,17 @@ Proof.
 Qed.
 
 Lemma answer_difference p x y : (forall i, public i = true -> x i = y i) ->
-  square (minus (answer p x) (answer p y)) <= 2 * (form p longest - form p (raised x y)).
+  square (minus (answer (fun _ => column) p x) (answer (fun _ => column) p y)) <= 2 * (form p longest - form p (raised x y)).
 Proof.
   intros agree. induction p as [|[T s] p IH]; [simpl; unfold square; simpl; lia|].
-  cbn [answer form].
-  rewrite minus_app by (unfold scale; rewrite !map_length; apply length_on).
-  unfold square. rewrite dot_app by reflexivity. fold (square (minus (scale s (on T x)) (scale s (on T y)))).
-  fold (square (minus (answer p x) (answer p y))).
+  cbn [answer form_by].
+  rewrite minus_app by (unfold scale; rewrite !map_length; apply length_on; exact same_length).
+  unfold square. rewrite dot_app by reflexivity. fold (square (minus (scale s (on column T x)) (scale s (on column T y)))).
+  fold (square (minus (answer (fun _ => column) p x) (answer (fun _ => column) p y))).
   assert (h := on_difference T s x y agree). lia.
 Qed.
 
-End Tables.
+End Exchanged.
 
 Theorem exchanged column (same_length : forall i c c', length (column i c) = length (column i c'))
   longest least (longest_is : forall i c, square (column i c) <= longest i)
@@ -364,7 +408,7 @@ Theorem exchanged column (same_length : forall i c c', length (column i c) = len
   public p attributes x y : distinct p ->
   (forall T s i, In (T, s) p -> In i T -> In i attributes) ->
   (forall i, public i = true -> x i = y i) ->
-  square (minus (answer column p x) (answer column p y))
+  square (minus (answer (fun _ => column) p x) (answer (fun _ => column) p y))
   <= exchange longest (lower longest least public) p attributes.
 Proof.
   intros hp all agree.

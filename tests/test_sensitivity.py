@@ -58,6 +58,16 @@ def of(values):
     return f"(fun i => nth i [{'; '.join(f'({int(x)})' for x in values)}] 0)"
 
 
+def by_set(query, length):
+    """A function from measured sets and attributes to squared lengths of columns."""
+    cases = [
+        f"| [{'; '.join(f'{i}%nat' for i in T)}] => "
+        + of(length(own, own.in_set(T)) for own in query.strategies)
+        for T in query.multipliers
+    ]
+    return f"(fun T => match T with {' '.join(cases)} | _ => (fun _ => 0) end)"
+
+
 def parts(query):
     """The subsets of attributes that are measured, and their multipliers."""
     listed = [
@@ -82,7 +92,7 @@ def query_of(neighbors, public=()):
 
 
 def test_no_theorem_needs_an_axiom(theorems):
-    assert len(THEOREMS) == 12
+    assert len(THEOREMS) == 13
     found = said(theorems, *(f"Print Assumptions {name}." for name in THEOREMS))
     assert found == " ".join(["Closed under the global context"] * len(THEOREMS))
 
@@ -113,6 +123,23 @@ def test_the_program_computes_the_sensitivities_that_are_proved(theorems):
     proved = numbers(theorems, *terms)
     assert proved == [query.query.sensitivity_squared for query in (one, exchanged, agreed)]
     assert len(set(proved)) == 3
+
+
+def test_so_it_does_where_contrasts_depend_on_the_set(theorems):
+    workload = [{"age": gn.Prefix(5)}, {"age": gn.Identity(5), "sex": gn.Identity(2)}]
+    query = gn.plan(SCHEMA, [*workload, ("sex", "region")], gn.zCDP(0.5)).query
+    assert set(query.strategies[0].others) == {(0, 1)}
+    ages = [
+        by_set(query, lambda own, here, k=k: here.lengths[k] if own.others else here.square)
+        for k in range(5)
+    ]
+    rows = "; ".join(f"form_by {parts(query)} {length}" for length in ages)
+    longest = by_set(query, lambda _, here: here.square)
+    proved, if_longest_in_all_sets = numbers(
+        theorems, f"highest [{rows}]", f"form_by {parts(query)} {longest}"
+    )
+    assert proved == query.query.sensitivity_squared
+    assert proved < if_longest_in_all_sets
 
 
 @pytest.mark.parametrize("n", [3, 7])

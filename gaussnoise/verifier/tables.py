@@ -276,7 +276,7 @@ class Tables:
         """Return the variance of each cell of S, from the noise variances of the measurements."""
         inside = {T: noise[T] for T in subsets(S) if T in noise}
         top = max(inside.values(), default=Fraction(1))
-        factors = [  # first the total, then C, then other matrices
+        factors = [  # 0: of totals
             {0: [x * x // ONE for x in a.shares]} | {id(x): x.own for x in (a, *a.in_sets.values())}
             for a in own
         ]

@@ -22,6 +22,8 @@ from gaussnoise.cli.app import run
 SEX, REGION = gn.Attribute("sex", ["F", "M"]), gn.Attribute("region", ["N", "S", "W"])
 AGE = gn.Attribute("age", edges=[0, 18, 40, 65, 90], other="unknown")
 PAY = gn.Attribute("pay", clip=[0, 5000], other="none")
+MOMENTS = {"kind": "moments", "degrees": [0, 1, 2], "about": 2500}
+SQUARED = gn.Attribute("pay", clip=[0, 5000], base=MOMENTS, other="none")
 SCHEMA = gn.Schema([SEX, REGION, AGE, PAY, gn.Attribute("deviation", clip=[-2, 3])])
 RHO = gn.zCDP(0.02)
 KINDS = {
@@ -35,6 +37,10 @@ KINDS = {
     "persons": lambda: gn.plan(SCHEMA, [("sex", "pay")], RHO, person="id", rows_per_person=2),
     "weights": lambda: gn.plan(SCHEMA, [("sex", "pay")], RHO, weight=gn.Weight("w", most=4)),
     "prefixes": lambda: gn.plan(SCHEMA, [{"sex": "identity", "age": "prefix"}], RHO),
+    "matrices of sets": lambda: gn.plan(SCHEMA, [{"age": "prefix"}, ("sex", "age")], RHO),
+    "squares in sets": lambda: gn.plan(
+        gn.Schema([SEX, SQUARED]), [{"pay": None}, {"pay": "sum", "sex": "identity"}], RHO
+    ),
 }
 FORMATS = ("csv", "jsonl", "xlsx")
 # words, and what no number of the folder depends on
@@ -139,7 +145,8 @@ def test_changes_pass_alone_and_with_both_releases(kind, folders, tmp_path):
     assert lines[0][0].startswith("checked"), lines[0]
     assert sum(line.startswith("checked    after: rho = ") for line in lines[0]) == 1
     left = [line for line in lines[0] if "are of the releases" in line]
-    assert len(left) == (kind == "prefixes")  # answers, of which the record has no queries
+    answers = kind in ("prefixes", "matrices of sets")  # the record has no queries
+    assert len(left) == answers
     alone = verifier.verified(tmp_path / "alone")
     assert alone[0].startswith("checked"), alone
     tables = json.loads((folders[kind] / "changes.json").read_text(encoding="utf-8"))["tables"]

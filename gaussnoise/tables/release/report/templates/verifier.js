@@ -857,13 +857,15 @@ const verifier = (() => {
       this.asked = this.terms.map((term) => this.at(term.keys()));
     }
 
+    // The key of a set of attributes among the matrices of an attribute.
     keyOf(T) {
       return JSON.stringify(T.map((i) => this.names[i]).sort());
     }
 
     // The attributes of T with the matrices by which T is measured.
     measuring(T) {
-      return T.map((i) => this.own[i].others.get(this.keyOf(T)) ?? this.own[i]);
+      const key = this.keyOf(T);
+      return T.map((i) => this.own[i].others.get(key) ?? this.own[i]);
     }
 
     cells(S) {
@@ -1236,7 +1238,7 @@ const verifier = (() => {
       const kinds = own.map((a) => [a, ...new Set(a.others.values())]); // by which matrix
       const factors = kinds.map(([a, ...others]) => [a.share.map((x) => (x * x) >> BITS), a.variance, ...others.map((b) => b.variance)]);
       const weights = new Map(inside.map(({ T, v }) => {
-        const used = own.map((a) => a.others.get(this.keyOf(T)) ?? a);
+        const key = this.keyOf(T), used = own.map((a) => a.others.get(key) ?? a);
         const K = S.map((i, k) => (T.includes(i) ? 1 + kinds[k].indexOf(used[k]) : 0));
         return [String.fromCharCode(...K), top.above ? v.over(top).scaled : 0n];
       }));
