@@ -350,7 +350,7 @@ def _mean_measurements(
             # each gap compares with the mean of those before, so that gaps are independent
             if T in totals:
                 gap, scale = estimate - totals[T] / precisions[T], 1.0
-                for axis, own in enumerate([strategies[i] for i in T]):
+                for axis, own in enumerate([strategies[i].in_set(T) for i in T]):
                     # the length by E⁺, the pseudoinverse of E, is proportional to that of C x
                     gap, scale = own.contrast(gap, axis), scale * own.unit / own.square
                 variance = deviation**2 + 1 / precisions[T] + rounding**2
