@@ -126,15 +126,16 @@ def test_all_deviations_are_those_of_the_linear_map():
     )
     w = np.random.default_rng(2).normal(size=SCHEMA.sizes)
     assert release.contrast({S: w}).standard_deviation == pytest.approx(deviation(w), rel=1e-6)
-    region = np.repeat(np.eye(3), [1, 2, 3], axis=1)
     answers = release.answers({"county": "region", "age": "identity"})
-    shares = release.proportions({"county": "region", "age": "identity"}, {"county": "region"})
-    for r, a in itertools.product(range(3), range(4)):
-        part = np.broadcast_to(np.multiply.outer(region[r], np.eye(4)[a]), SCHEMA.sizes)
-        whole = np.broadcast_to(region[r][:, None], SCHEMA.sizes)
-        assert answers.standard_deviation[r, a] == pytest.approx(deviation(part), rel=1e-6)
-        share, variance = shares.share[r, a], np.broadcast_to(shares.group_variance, (3, 4))[r, a]
-        assert shares.variance[r, a] == pytest.approx(deviation(part) ** 2, rel=1e-6)
+    groups = {"county": "region", "age": "identity"}
+    shares = release.proportions({**groups, "sex": "identity"}, groups)
+    for r, a, x in itertools.product(range(3), range(4), range(2)):
+        whole = np.zeros(SCHEMA.sizes)
+        whole[:, [COUNTIES.index(c) for c in list(REGIONS.values())[r]], a] = 1
+        part = whole * np.eye(2)[x][:, None, None]
+        assert answers.standard_deviation[r, a] == pytest.approx(deviation(whole), rel=1e-6)
+        share, variance = shares.share[r, a, x], shares.group_variance[r, a, 0]
+        assert shares.variance[r, a, x] == pytest.approx(deviation(part) ** 2, rel=1e-6)
         assert variance == pytest.approx(deviation(whole) ** 2, rel=1e-6)
         expected = (part.ravel() @ L) @ (whole.ravel() @ L)
         assert share * variance == pytest.approx(expected, rel=1e-6)
