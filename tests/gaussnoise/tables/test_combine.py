@@ -27,6 +27,10 @@ PEOPLE = pa.table(
     }
 )
 
+# workloads: strategies of counts, one solved strategy, and one that depends on the measured set
+COUNTS, PREFIXES = [("sex", "age"), "job"], [{"age": "prefix", "sex": None}]
+IN_SETS = [{"job": None, "age": "prefix"}, {"job": [[1, 1, 0, 0], [0, 0, 1, 1]], "sex": None}]
+
 
 def released(workload, rho, seed, schema=SCHEMA, **options):
     plan = gn.plan(schema, workload, gn.zCDP(rho), **options)
@@ -178,7 +182,7 @@ def noisier(release, factor):
     return dataclasses.replace(release, covariance=covariance)
 
 
-@pytest.mark.parametrize("workload", [[("sex", "age"), "job"], [{"age": "prefix", "sex": None}]])
+@pytest.mark.parametrize("workload", [COUNTS, PREFIXES, IN_SETS])
 def test_the_test_of_same_rows_is_the_squared_length_of_the_difference(workload):
     one, two = (released(workload, rho, seed) for rho, seed in ((0.01, 1), (0.04, 2)))
     found = gn.combine([one, two]).plan.agreement
@@ -192,7 +196,7 @@ def test_the_test_of_same_rows_is_the_squared_length_of_the_difference(workload)
 
 
 @pytest.mark.usefixtures("counted_once")
-@pytest.mark.parametrize("workload", [[("sex", "age"), "job"], [{"age": "prefix", "sex": None}]])
+@pytest.mark.parametrize("workload", [COUNTS, PREFIXES, IN_SETS])
 def test_noise_alone_is_refused_as_often_as_stated(workload):
     plans = [gn.plan(SCHEMA, workload, gn.zCDP(rho)) for rho in (0.01, 0.02, 0.05)]
     rng, found = np.random.default_rng(3), []

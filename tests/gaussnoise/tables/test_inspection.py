@@ -33,6 +33,7 @@ COUNTS, SUMS = gn.Schema([SEX, REGION, AGE]), gn.Schema([SEX, REGION, PAY])
 RULES = gn.Schema([SEX, REGION, AGE], impossible=[{"sex": ["F"], "region": ["W"]}])
 RHO = gn.zCDP(0.5)
 N = 900
+IN_SETS = [{"age": "prefix"}, {"age": [[1, 1, 0, 0, 0], [0, 0, 1, 1, 0]], "sex": None}]
 
 PLANS = {
     "counts": lambda: gn.plan(COUNTS, 2, RHO),
@@ -40,6 +41,7 @@ PLANS = {
     "replace": lambda: gn.plan(COUNTS, 2, RHO, neighbors="replace"),
     "public": lambda: gn.plan(COUNTS, 2, RHO, neighbors="replace", public=["sex"]),
     "prefixes": lambda: gn.plan(COUNTS, [{"sex": "identity", "age": "prefix"}, ("region",)], RHO),
+    "contrasts in sets": lambda: gn.plan(COUNTS, [*IN_SETS, ("region",)], RHO),
     "impossible": lambda: gn.plan(RULES, 2, RHO),
     "k rows": lambda: gn.plan(COUNTS, 2, RHO, rows_per_person=3),
     "weights": lambda: gn.plan(COUNTS, 2, RHO, weight=gn.Weight("w", most=3)),
@@ -48,6 +50,7 @@ PLANS = {
     "squares": lambda: gn.plan(gn.Schema([SEX, SQUARES]), [("sex", "pay")], RHO),
     "persons": lambda: gn.plan(COUNTS, 2, RHO, person="id", rows_per_person=12),
     "few of a person": lambda: gn.plan(COUNTS, 2, RHO, person="id", rows_per_person=2),
+    "few in sets": lambda: gn.plan(COUNTS, IN_SETS, RHO, person="id", rows_per_person=2),
     **{
         f"{how} of a person": lambda how=how: gn.plan(
             SUMS, [("sex", "pay")], RHO, person="id", per_person={"pay": how}, rows_per_person=2
@@ -58,7 +61,7 @@ PLANS = {
         SUMS, [("sex", "pay")], RHO, person="id", per_person={"pay": "mean"}, rows_per_person=1
     ),
 }
-CROWDED = ("few of a person", "one group of a person")
+CROWDED = ("few of a person", "few in sets", "one group of a person")
 
 
 @pytest.fixture(scope="module")
@@ -340,6 +343,18 @@ def test_choices_of_a_person_are_within_their_bound(people):
         slack = inspection._quantiles(1, 1e-6, inspection._reach(T, release), found.crowded).slack
         assert max(own) <= slack**2 + 1e-12  # rounding
         assert not T or max(own) > slack**2 / 1000  # of the same order
+
+
+def test_the_effect_of_a_choice_is_that_of_the_rows_that_are_measured_longest(people):
+    """Two rows of a person in other cells: four times the longest answer on a row."""
+    plan = PLANS["few in sets"]()
+    release = plan.simulate(people, np.random.default_rng(1), on_outside="drop")
+    for T in plan.query.multipliers:
+        shape = [plan.schema.sizes[i] for i in T]
+        rows = np.eye(math.prod(shape), dtype=np.int64).reshape(-1, *shape)
+        most = max(sum(int(x) ** 2 for x in plan.query.answer(T, row)) for row in rows)
+        expected = 4 * math.sqrt(most) / plan.query.query.scale if T else 0
+        assert inspection._reach(T, release) == pytest.approx(expected, rel=1e-12)
 
 
 # what else is compared

@@ -152,6 +152,20 @@ def test_no_row_costs_more_than_its_budget_on_50_plans():
         assert max(shares) > 0.999  # multipliers are rounded to 1 in 1,000, or better
 
 
+def test_counts_beside_sums_may_be_measured_by_other_contrasts_in_other_sets():
+    """All records at all sizes, and the proof."""
+    halves = gn.Groups(4, [(0,), (1, 2, 3)])
+    asked = [("size", "payroll"), ("region",), {"region": halves, "size": "identity"}]
+    plan = gn.plan(gn.Schema([PAYROLL, SIZE, REGION]), asked, FIRMS)
+    assert plan.strategies[2].others.keys() == {(1, 2)}
+    assert plan.noise.verify().gamma == pytest.approx(plan.noise.gamma, rel=1e-6)
+    shares = []
+    for region, size, pay in itertools.product("NSEW", "abcdef", [0.0, 1e6, 1e9]):
+        loss = _loss(plan, {"region": region, "size": size, "payroll": pay})
+        shares.append(loss / Fraction(FIRMS.of(payroll=pay)))
+    assert 0.9 < max(shares) <= 1
+
+
 def test_less_noise_than_budgets_allow_would_be_seen():
     """The same noise at a scale of three quarters: large rows cost more than their budget then."""
     plan = gn.plan(SCHEMA, [("region", "payroll")], FIRMS)
