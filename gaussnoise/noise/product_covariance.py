@@ -104,9 +104,10 @@ class ProductCovariance(TableCovariance, PickledByArguments):
             IdentityStrategy(size) if size else SolvedStrategy(arrays[f"contrasts{k}"])
             for k, size in enumerate(header["identities"])
         ]
-        by_set: dict[int, dict[Subset, AbstractStrategy]] = defaultdict(dict)
+        solved = {k: own for k, own in enumerate(distinct) if isinstance(own, SolvedStrategy)}
+        by_set: dict[int, dict[Subset, SolvedStrategy]] = defaultdict(dict)
         for i, T, k in header.get("in_sets", ()):
-            by_set[i][tuple(T)] = distinct[k]
+            by_set[i][tuple(T)] = solved[k]
         strategies = [distinct[k] for k in header["strategies"]]
         for i, others in by_set.items():
             strategies[i] = SolvedStrategy(
