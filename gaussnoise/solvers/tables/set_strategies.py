@@ -44,8 +44,8 @@ _SINGULAR = 1e-10
 # Weights of bases are rounded to powers of 2^(1/8), at least 2^-20: sets with like weights share
 # their contrasts. At the exact weights noise is least, so that a change of 9 % costs little.
 _STEPS, _LEAST = 8, 20
-# Shares are rounded to 1/64 of the largest one: q is at most 32, and leaves six bits for contrasts.
-_CLOSE, _MOST_UNITS, _LEAST_BITS = 1 / 64, 32, 6
+# Shares are rounded by 3 % of them on average: q is at most 128, and leaves bits for contrasts.
+_CLOSE, _MOST_UNITS, _LEAST_BITS = 1 / 32, 128, 6
 # The share of the budget for what no query of a set depends on: so cells that were not asked for
 # have at most some 64 times as much noise, which costs the others 0.01 %.
 _UNSEEN = 2.0**-12
@@ -69,17 +69,21 @@ def with_set_strategies(
         bits: the number of bits of the integer contrasts.
         but: classes that keep one strategy.
     """
-    chosen = _several(single, but)
-    if not chosen:
+    shares = {
+        k: rounded
+        for k in _several(single, but)
+        if (rounded := rounded_shares(single.strategies[k].profile, bits)) is not None
+    }
+    if not shares:
         return single
     workload, found, noise = single, single, loose_noise(single, p, replaced=False)
     best, waited, tables = scaled_error(single, p, noise, replaced=False), 0, None
-    shares = {k: rounded_shares(single.strategies[k].profile, bits) for k in chosen}
-    law = {k: laws[k] for k in chosen}
+    # a category without weight would never get any
+    law = {k: (laws[k] + 1 / len(laws[k])) / 2 for k in shares}
     for count in range(_MOST_ROUNDS):
         tables = mean_shares(tables, noise, count)
         strategies = list(workload.strategies)
-        for k in chosen:
+        for k in shares:
             served = _served(workload, p, replace(noise, shares=tables), k, shares[k])
             grams, law[k] = best_contrasts(served, law[k])
             own = [strategy_with_shares(gram, shares[k], bits) for gram in grams]
@@ -143,14 +147,16 @@ def _served(
     for row, column, value in zip(*losses.coords, losses.data, strict=True):
         T, asked = workload.residuals[row], dict(workload.tables[column])
         if k in T:
-            coefficients[row][asked[k]] += value / workload.gain(T, k, asked[k])
+            gain = workload.gain(T, k, asked[k])
+            coefficients[row][asked[k]] += value / gain if gain > 0 else 0.0
     lengths = noise.pattern_weights @ workload.lengths(noise.patterns, without=k)
     grams = np.stack([base.gram() for base in workload.bases[k]])
     rest = np.eye(len(shares)) - (shares / shares.sum())[:, None]  # subtracts spread totals
     found: dict[tuple[int, ...], _Served] = {}
     for row, of_bases in coefficients.items():
         most = float(of_bases.max())
-        steps = np.log2(np.maximum(of_bases / most, 2.0 ** -(_LEAST + 1))) * _STEPS
+        of_bases = of_bases / most if most > 0 else np.ones(len(of_bases))  # what no query needs
+        steps = np.log2(np.maximum(of_bases, 2.0 ** -(_LEAST + 1))) * _STEPS
         key = tuple(np.rint(steps).astype(int).tolist())
         if key not in found:
             rounded = [2.0 ** (s / _STEPS) if s >= -_LEAST * _STEPS else 0.0 for s in key]
@@ -188,12 +194,20 @@ def best_contrasts(served: Sequence[_Served], law: Array) -> tuple[list[Array], 
     return [B.T @ B for B in found], chosen
 
 
-def rounded_shares(profile: Array, bits: int) -> Shares:
-    """Return integers about proportional to the shares of a total, the largest of them positive."""
+def rounded_shares(profile: Array, bits: int) -> Shares | None:
+    """Return integers about proportional to the shares of a total, or None if there are none.
+
+    There are none if shares cancel, or if small integers are too coarse for them.
+    """
     unit = profile / profile.max()
-    most = min(_MOST_UNITS, 2 ** max((bits - _LEAST_BITS) // 2, 0))
-    near = (q for q in range(1, most) if np.abs(np.rint(q * unit) / q - unit).max() <= _CLOSE)
-    return np.rint(next(near, most) * unit).astype(np.int64)
+    size = np.abs(unit).sum()
+    if size > 2 * unit.sum():
+        return None
+    for q in range(1, min(_MOST_UNITS, 2 ** max((bits - _LEAST_BITS) // 2, 0)) + 1):
+        rounded = np.rint(q * unit)
+        if np.abs(rounded / q - unit).sum() <= size * _CLOSE:
+            return rounded.astype(np.int64)
+    return None
 
 
 def strategy_with_shares(X: Array, shares: Shares, bits: int) -> SolvedStrategy:

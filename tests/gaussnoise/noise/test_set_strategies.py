@@ -127,11 +127,11 @@ def test_integer_contrasts_have_the_shares_exactly(n, bits, seed):
     profile = rng.normal(1 / n, 1 / n, n)
     profile += (1 - profile.sum()) / n
     shares = rounded_shares(profile, bits)
-    assert shares.max() > 0
-    if bits >= 16:  # a unit of 1/32 of the largest share, at least
-        np.testing.assert_allclose(shares / shares.max(), profile / profile.max(), atol=1 / 64)
-    if not 0.2 < shares.sum() / shares.max():
-        return  # a total that hardly spreads: no strategy has such shares
+    if shares is None:  # shares that cancel, or too few bits
+        assert np.abs(profile).sum() > 2 or bits < 20 or profile.max() > 0.5
+        return
+    size = np.abs(profile / profile.max()).sum()
+    assert np.abs(shares / shares.max() - profile / profile.max()).sum() <= size / 32
     W = rng.normal(size=(n, n))
     strategy = strategy_with_shares(W.T @ W, shares, bits)
     assert not (strategy.contrasts @ shares).any()
