@@ -45,7 +45,7 @@ _SINGULAR = 1e-10
 # their contrasts. At the exact weights noise is least, so that a change of 9 % costs little.
 _STEPS, _LEAST = 8, 20
 # Shares are rounded by 3 % of them on average: q is at most 128, and leaves bits for contrasts.
-_CLOSE, _MOST_UNITS, _LEAST_BITS = 1 / 32, 128, 6
+_CLOSE, _MOST_UNITS, _LEAST_BITS = 1 / 32, 128, 5
 # The share of the budget for what no query of a set depends on: so cells that were not asked for
 # have at most some 64 times as much noise, which costs the others 0.01 %.
 _UNSEEN = 2.0**-12
@@ -155,7 +155,7 @@ def _served(
     found: dict[tuple[int, ...], _Served] = {}
     for row, of_bases in coefficients.items():
         most = float(of_bases.max())
-        of_bases = of_bases / most if most > 0 else np.ones(len(of_bases))  # what no query needs
+        of_bases = of_bases / most if most > 0 else np.ones(len(of_bases))  # no query needs this
         steps = np.log2(np.maximum(of_bases, 2.0 ** -(_LEAST + 1))) * _STEPS
         key = tuple(np.rint(steps).astype(int).tolist())
         if key not in found:
@@ -203,7 +203,7 @@ def rounded_shares(profile: Array, bits: int) -> Shares | None:
     size = np.abs(unit).sum()
     if size > 2 * unit.sum():
         return None
-    for q in range(1, min(_MOST_UNITS, 2 ** max((bits - _LEAST_BITS) // 2, 0)) + 1):
+    for q in range(1, min(_MOST_UNITS, 2 ** max(bits - _LEAST_BITS, 0)) + 1):
         rounded = np.rint(q * unit)
         if np.abs(rounded / q - unit).sum() <= size * _CLOSE:
             return rounded.astype(np.int64)
