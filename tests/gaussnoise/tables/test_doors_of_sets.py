@@ -110,6 +110,12 @@ def test_no_row_changes_the_recorded_integers_more_than_is_recorded():
     assert 0.9 < max(lengths) / planned().query.query.sensitivity_squared <= 1
 
 
+def test_noise_is_drawn_with_the_planned_variances():
+    expected, drawn = planned().noise.covariance.variances, planned().query.variances
+    ratios = [drawn[T] / expected[T] for T in planned().query.multipliers]
+    np.testing.assert_allclose(ratios, ratios[0], rtol=1e-5)
+
+
 def test_all_deviations_are_those_of_the_linear_map():
     """Sums of cells, answers, and shares of groups of cells within groups of cells."""
     plan = planned()
