@@ -13,6 +13,8 @@ import pytest
 from scipy import stats
 
 import gaussnoise as gn
+from gaussnoise.noise import solve
+from gaussnoise.noise import tables as noise_of_tables
 from gaussnoise.solvers.tables.residuals import subsets_of
 
 COUNTIES = [f"c{k}" for k in range(8)]
@@ -139,3 +141,34 @@ def test_releases_with_the_same_contrasts_in_all_sets_are_combined():
         )
     with pytest.raises(gn.errors.NotAvailableError, match="the same contrasts"):
         gn.combine([one, planned(0, "two").release(rows)])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "workload"),
+    [
+        (
+            (5, 3),
+            [
+                {"a": gn.Moments(range(5), [1])},
+                {"a": "identity", "b": gn.Groups(3, [(0,), (1, 2)])},
+                {"a": "identity"},
+            ],
+        ),
+        ((8, 3), [{"a": "identity"}, {"a": gn.Groups(8, [(0, 1), range(2, 8)]), "b": "identity"}]),
+    ],
+)
+def test_targets_never_need_more_budget_than_with_one_strategy_for_all_sets(
+    monkeypatch, sizes, workload
+):
+    schema = gn.Schema(
+        [gn.Attribute(name, list(map(str, range(n)))) for name, n in zip("ab", sizes, strict=True)]
+    )
+    plan = gn.plan(schema, workload, targets=10, neighbors="add-remove")
+    monkeypatch.setattr(noise_of_tables, "with_set_strategies", lambda single, *_: single)
+    solve._solved_once.cache_clear()
+    try:
+        single = gn.plan(schema, workload, targets=10, neighbors="add-remove")
+    finally:
+        solve._solved_once.cache_clear()
+    assert not any(own.others for own in single.strategies)
+    assert plan.rho <= single.rho * (1 + 1e-3)
