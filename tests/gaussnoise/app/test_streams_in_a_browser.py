@@ -134,6 +134,7 @@ def test_a_stream_of_three_ticks(started, tab, project, capsys):
     tab.get_by_label("Name of the stream").fill("weekly")
     tab.get_by_role("button", name="Start the stream").dblclick()
     is_done(tab, 0)
+    expect(tab.get_by_label("Number of ticks, at most")).to_have_count(0)  # of another stream
     ledger = gn.Ledger.open(project / LEDGER)
     (entry,) = ledger.entries()  # two clicks, one charge
     assert (entry.id, entry.state, entry.purpose) == ("weekly", "sealed", "for the council")
@@ -372,6 +373,8 @@ def test_a_phone_is_enough(started, chromium, project, scheme):
         tab.goto(server.root + page)
         connected(tab)
         tab.wait_for_function(OPENED)
+        another = tab.get_by_label("Number of ticks, at most")
+        expect(another).to_have_count(1 if page == "/streams" else 0)
         assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), page
         unnamed = "[...document.querySelectorAll('input,textarea,button,select')].filter(x => "
         unnamed += "x.offsetParent && !(x.labels?.length || x.ariaLabel || x.innerText.trim()))"
