@@ -60,9 +60,10 @@ async def streams_page(state: State, stream: str = "", at: str = "") -> None:
         names = state.project.streams()
         if names:
             await _one(state, stream if stream in names else names[-1], names[::-1], at)
-        title = "Start another stream" if names else "Start a stream"
-        with ui.expansion(title, value=not names).classes("w-full"):
-            _start(state)
+            _folded("Start another stream", lambda: _start(state))
+        else:
+            with ui.expansion("Start a stream", value=True).classes("w-full"):
+                _start(state)
 
 
 async def _one(state: State, name: str, names: list[str], at: str) -> None:

@@ -1,9 +1,11 @@
 """The application that holds all commands of ``gaussnoise``."""
 
+import functools
 import importlib.metadata
 import signal
 
 import typer
+from typer.core import TyperGroup
 
 from ..errors import GaussNoiseError
 from .ask import ask
@@ -104,6 +106,12 @@ for _app, _commands in _COMMANDS.items():
 _INTERRUPTED = 128 + signal.SIGINT
 
 
+@functools.cache
+def _group() -> TyperGroup:
+    """Return the application with its parsers: a program that runs many lines builds them once."""
+    return typer.main.get_group(app)
+
+
 def run(arguments: list[str]) -> int:
     """Run one command line, and return its exit status."""
     if arguments == ["--version"]:
@@ -111,7 +119,7 @@ def run(arguments: list[str]) -> int:
         return 0
     debug = "--debug" in arguments
     try:
-        app([a for a in arguments if a != "--debug"], prog_name="gaussnoise")
+        _group()([a for a in arguments if a != "--debug"], prog_name="gaussnoise")
     except SystemExit as finished:
         if finished.code == _INTERRUPTED:
             ERR.print("interrupted")
@@ -119,7 +127,7 @@ def run(arguments: list[str]) -> int:
     except GaussNoiseError as error:
         if debug:
             raise
-        options = options_of(typer.main.get_command(app), arguments)
+        options = options_of(_group(), arguments)
         say(in_shell(f"error: {type(error).__name__}: {error}", options), ERR, "red")
         return 1
     except Exception as error:

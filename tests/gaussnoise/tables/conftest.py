@@ -47,8 +47,9 @@ def engines():
     }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def spark():
+    """A session of Spark in one process, which takes seconds to start: one for all files."""
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         pytest.skip("Java is missing: Spark is not tested")
     sql = pytest.importorskip("pyspark.sql", reason="pyspark is missing: Spark is not tested")

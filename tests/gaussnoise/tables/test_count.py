@@ -79,18 +79,7 @@ def as_ibis(table, *_):
 
 
 def as_spark(table, _, session):
-    from pyspark.sql import types
-
-    kinds = {
-        pa.string(): types.StringType(),
-        pa.int64(): types.LongType(),
-        pa.float64(): types.DoubleType(),
-        pa.bool_(): types.BooleanType(),
-    }
-    schema = types.StructType(
-        [types.StructField(field.name, kinds[field.type]) for field in table.schema]
-    )
-    return session.createDataFrame([tuple(row.values()) for row in table.to_pylist()], schema)
+    return session.createDataFrame(table)
 
 
 ENGINES = {
