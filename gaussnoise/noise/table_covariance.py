@@ -23,7 +23,7 @@ class TableCovariance(AbstractCovariance):
 
     Every attribute set T has its own independent noise ``η_T ~ N(0, variances[T] · ⊗_{i∈T} E_i)``.
     The cells of table S get ``Σ_{T ⊆ S} η_T ⊗_{i∈S∖T} v_i``; see :class:`AbstractStrategy` for the
-    matrix E_i and the vector v_i of attribute i.
+    matrix E_i, which may depend on T, and the vector v_i of attribute i, which does not.
 
     Attributes:
         domain: the tables; each coordinate is one of their answers.

@@ -42,12 +42,15 @@ _known: WeakKeyDictionary[AbstractTables, dict[Hashable, Any]] = WeakKeyDictiona
 Table = tuple[tuple[int, int], ...]
 
 
-def check_records(sizes: Sequence[int]) -> None:
-    """Raise CovarianceError if attributes of these sizes have too many records to compare all."""
-    if math.prod(sizes) > MOST_RECORDS:
+def check_records(
+    orbits: Orbits, free: Sequence[int], strategies: Sequence[AbstractStrategy]
+) -> None:
+    """Raise CovarianceError unless all categories of the classes ``free`` can be compared."""
+    sizes = [strategies[k].size for k in free]
+    if math.prod(sizes) > MOST_RECORDS or any(len(orbits.classes[k]) > 1 for k in free):
         raise CovarianceError(
-            f"contrasts that depend on the set: expected at most {MOST_RECORDS} combinations of "
-            f"categories, got {' × '.join(map(str, sizes))}"
+            "contrasts that depend on the set: expected no alike attributes, and at most "
+            f"{MOST_RECORDS} combinations of categories, got {' × '.join(map(str, sizes))}"
         )
 
 
@@ -57,7 +60,8 @@ class Workload:
 
     Tables are answered from residual measurements. The measurement of a set T of attributes applies
     ``⊗_{i∈T} B_i ⊗_{i∉T} 1'`` to the counts of all cells, where B_i are the contrasts of attribute
-    i. Sets that differ only by permuting equivalent attributes are of one type.
+    i, in T if they depend on the set. Sets that differ only by permuting equivalent attributes are
+    of one type.
 
     Attributes:
         strategies: the strategy of each class of attributes, with its matrix B.
@@ -311,7 +315,7 @@ class Workload:
         Their categories are the records that are compared.
         """
         free = tuple([k for k, own in enumerate(self.strategies) if own.others])
-        check_records([self.strategies[k].size for k in free])
+        check_records(self.orbits, free, self.strategies)
         return free
 
     def _lengths(self, T: Type, k: int) -> Array:

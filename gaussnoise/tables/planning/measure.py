@@ -340,9 +340,8 @@ def longest_row(
     of the others are compared.
     """
     free = sorted({k for kind in squares for k in kind if strategies[k].others})
-    sizes = [strategies[k].size for k in free]
-    check_records(sizes)
-    lengths = np.zeros(sizes, dtype=object)
+    check_records(orbits, free, strategies)
+    lengths = np.zeros([strategies[k].size for k in free], dtype=object)
     for kind, s in squares.items():
         part, T = np.array(s * orbits.size(kind), dtype=object), next(orbits.members(kind))
         for i in T:
@@ -452,11 +451,10 @@ def squared_sensitivity(
     A row adds at most ``s_T² Π c_i`` to the squared length of answer T: s_T² is in ``squares``, and
     c_i is the squared length of the longest column of C_i. If C_i depends on T, the sum over T is
     computed for each category: :func:`longest_row`. That is so only if rows are added or removed.
-    If they are exchanged, the answers on two rows have inner product
-    ``s_T² Π_{i∈T} m_i``, where each m_i is between ℓ_i, the least inner product of two columns, and
-    c_i. The sum over T is affine in every m_i, so that it is least at ends of the
-    intervals: ℓ_i on some set D of attributes, c_i on the others. If there are too many sets D, a
-    search proves a bound.
+    If they are exchanged, the answers on two rows have inner product ``s_T² Π_{i∈T} m_i``, where
+    each m_i is between ℓ_i, the least inner product of two columns, and c_i. The sum over T is
+    affine in every m_i, so that it is least at ends of the intervals: ℓ_i on some set D of
+    attributes, c_i on the others. If there are too many sets D, a search proves a bound.
 
     Columns of a number with squares are those of numbers, see :class:`.SolvedStrategy`. The value
     is attained if all columns of an attribute have the same length and all pairs of

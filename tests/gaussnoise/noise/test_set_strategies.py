@@ -200,3 +200,13 @@ def test_sets_that_are_alike_must_be_measured_alike():
         strategies, dict(noise.covariance.variances), "add-remove", 0.5
     )
     assert query.multipliers.orbits.class_of(1) != query.multipliers.orbits.class_of(2)
+
+
+def test_alike_attributes_have_no_contrasts_of_sets():
+    """The categories of two attributes would be taken for one."""
+    own = gn.optimal_noise(EQUAL, neighbors="add-remove").covariance.strategies[0]
+    both = SolvedStrategy(own.contrasts, by_set={(0, 1): own.others[0, 2]})
+    with pytest.raises(CovarianceError, match="no alike attributes"):
+        ResidualQuery.calibrated(
+            (both, both), {(): 1.0, (0,): 1.0, (1,): 1.0, (0, 1): 1.0}, "add-remove", 0.5
+        )
