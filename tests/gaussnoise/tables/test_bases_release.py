@@ -507,7 +507,7 @@ def test_the_optimum_for_cells_is_worse_for_cumulative_counts():
 def test_cumulative_counts_are_unbiased_with_the_stated_variance(neighbors):
     plan, table = once_planned(neighbors), people(1000, 4)
     truth = np.cumsum(counted(table).sum(axis=(0, 2, 3))[:5])
-    rng, draws = np.random.default_rng(5), 300
+    rng, draws = np.random.default_rng(5), 500
     z = []
     for _ in range(draws):
         found = plan.simulate(table, rng).answers({"age": "prefix"})
@@ -517,6 +517,7 @@ def test_cumulative_counts_are_unbiased_with_the_stated_variance(neighbors):
     low, high = chi2.ppf([1e-5, 1 - 1e-5], draws)
     squares = (z**2).sum(axis=0)
     assert ((low < squares) & (squares < high)).all()
+    # 30 % too much noise would be seen: with 500 draws, this fails once in 10,000 times
     assert (1.3**2 * squares > high).all()
     assert (0.7**2 * squares < low).all()
 
