@@ -81,7 +81,7 @@ def apart_optimum(
     for block, noise in zip(blocks, answers, strict=True):
         covariance = covariance_of_tables(noise.covariance)
         for i in {i for S in block.domain.subsets for i in S}:
-            own = covariance.strategies[i].keyed(lambda T, block=block: [block.own(T)])
+            own = covariance.strategies[i]
             if chosen.setdefault(i, own) != own:
                 raise ParameterError(
                     f"{function}: expected one way to measure each attribute, in counts and in "

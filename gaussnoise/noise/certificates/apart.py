@@ -56,27 +56,16 @@ class Block(NamedTuple):
         all numbers.
         """
         variances = {
-            self._rest(T): variance / self.scale**2
+            tuple(i for i in T if i != self.number): variance / self.scale**2
             for T, variance in whole.variances.items()
-            if self._has(T, numbers)
+            if {*T} & {*numbers} == ({self.number} if self.number is not None else set())
         }
         used = {i for S in self.domain.subsets for i in S}
         if self.domain.is_cells and all(
             isinstance(whole.strategies[i], IdentityStrategy) for i in used
         ):
             return MarginalCovariance(self.domain, variances)
-        strategies = [
-            own.keyed(lambda T: [self._rest(T)] if self._has(T, numbers) else [])
-            for own in whole.strategies
-        ]
-        return ProductCovariance(self.domain, tuple(strategies), variances)
-
-    def _has(self, T: Subset, numbers: tuple[int, ...]) -> bool:
-        """Return whether T has the block's number, if any, and no other number."""
-        return {*T} & {*numbers} == ({self.number} if self.number is not None else set())
-
-    def _rest(self, T: Subset) -> Subset:
-        return tuple(i for i in T if i != self.number)
+        return ProductCovariance(self.domain, whole.strategies, variances)
 
 
 def blocks_of(domain: AbstractTables, relation: AddInProportion) -> tuple[Block, ...]:

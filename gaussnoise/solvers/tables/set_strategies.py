@@ -44,7 +44,7 @@ _SINGULAR = 1e-10
 # Weights of bases are rounded to powers of 2^(1/8), at least 2^-20: sets with like weights share
 # their contrasts. At the exact weights noise is least, so that a change of 9 % costs little.
 _STEPS, _LEAST = 8, 20
-# Shares are rounded by 3 % of them on average: q is at most 128, and leaves bits for contrasts.
+# Shares are rounded by 3 % of them on average: q is at most 128, and leaves five bits of contrasts.
 _CLOSE, _MOST_UNITS, _LEAST_BITS = 1 / 32, 128, 5
 # The share of the budget for what no query of a set depends on: so cells that were not asked for
 # have at most some 64 times as much noise, which costs the others 0.01 %.
